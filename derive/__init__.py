@@ -1,0 +1,1 @@
+"""Derivations from a model's definition to the expressions that the numerics receive (SymPy only)."""

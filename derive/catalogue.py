@@ -1,0 +1,65 @@
+"""The catalogue: the one place where theories are found by name.
+
+An entry names the module and the function that builds its action; nothing is imported before it is asked for. A new
+theory is one folder under ``derive/`` and one line here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from derive.action import EffectiveAction
+    from derive.derivation import Derivation
+
+__all__ = ["THEORIES", "Theory", "UnknownTheoryError", "find"]
+
+
+class UnknownTheoryError(LookupError):
+    """No theory has that name."""
+
+
+@dataclass(frozen=True)
+class Theory:
+    """A catalogue entry; ``module`` has functions ``derivation(model=...)``, ``action(model=...)`` and ``asymptotics()``."""
+
+    name: str
+    summary: str
+    module: str
+
+    def derivation(self) -> Derivation:
+        built: Derivation = import_module(self.module).derivation()
+        return built
+
+    def action(self) -> EffectiveAction:
+        built: EffectiveAction = import_module(self.module).action()
+        return built
+
+
+THEORIES: tuple[Theory, ...] = (
+    Theory(
+        "copy-head/linear",
+        "one linear attention head on the copy task: second-order pooling transition, then a crossover to copying",
+        "derive.copy_head.linear",
+    ),
+    Theory(
+        "copy-head/softmax",
+        "one softmax attention head on the copy task: first-order transition from uniform attention to copying",
+        "derive.copy_head.softmax",
+    ),
+)
+
+
+def find(name: str) -> Theory:
+    """The theory called ``name``; raises `UnknownTheoryError` with the nearest names otherwise."""
+    for theory in THEORIES:
+        if theory.name == name:
+            return theory
+    names = [theory.name for theory in THEORIES]
+    near = difflib.get_close_matches(name, names, n=2, cutoff=0)
+    raise UnknownTheoryError(
+        f"no theory is called {name!r}; did you mean {' or '.join(near)}? `spinodal list` shows all"
+    )

@@ -1,0 +1,254 @@
+r"""The softmax head: its effective action over the score gap s of the copied position (claim C4 of arXiv 2606.12058).
+
+.. math:: F(s) = \frac{\gamma_g}{2} (L-1) s^2 + D(1, a(s)), \qquad a(s) = \frac{e^s - 1}{e^s - 1 + L}, \quad s \ge 0
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from itertools import product
+
+import mpmath
+from sympy import Expr, Function, LambertW, Rational, S, Symbol, Tuple, cancel, exp, lambdify, log, solve, sqrt
+from sympy.matrices import ImmutableDenseMatrix
+
+from derive.action import EffectiveAction, Observable, OrderParameter, Phase
+from derive.checks import Comparison
+from derive.copy_head import observables, posterior, symmetry
+from derive.copy_head.model import CONTROL, DEFAULT, PARAMETERS, SCORES, L, Model, P, T, V, c, gamma_g, gamma_w, s, u
+from derive.derivation import Check, Derivation, Step
+
+__all__ = ["action", "derivation"]
+
+
+def score_gap_cost(model: Model) -> Expr:
+    """The least |G|^2 that raises the copied score of every row by s over all others: row shifts are free."""
+    shift = Symbol("r")
+    row = (s + shift) ** 2 + (L - 1) * shift**2
+    return (L * row.subs(shift, solve(row.diff(shift), shift)[0])).factor()
+
+
+def softmax_attention(model: Model) -> Expr:
+    """a(s): copied minus other entry of the softmax of (s, 0, ..., 0); the row sums to one, so u = 1 and c = a."""
+    norm = exp(s) + (L - 1)
+    copied, other = exp(s) / norm, 1 / norm
+    return cancel(copied - other)
+
+
+def softmax_action(model: Model, population: Expr, cost: Expr, attention: Expr) -> Expr:
+    """Push-forward of the score posterior through the softmax: the data term at u = 1, c = a(s), and the cost of s."""
+    return model.score_decay / 2 * cost + population.subs({u: S.One, c: attention}, simultaneous=True)
+
+
+def gap_bound(model: Model, cost: Expr) -> Expr:
+    """Bound on s at any stationary point.
+
+    With b^2 <= L n and 1 - a <= L e^-s the slope of the data is at most 2 kappa (P/V) (V-1) (L-1) L e^-s, the entropy only
+    adds to the slope of the cost; so s e^s is at most their ratio at s = 1.
+    """
+    majorant = 2 * model.loss_factor * (P / V) * (V - 1) * (L - 1) * L
+    restoring = model.score_decay / 2 * cost.diff(s) / s
+    return LambertW((majorant / restoring).factor())
+
+
+def window(model: Model, cost: Expr) -> Tuple:
+    """Range of P scanned for transitions.
+
+    The copy phase needs a data slope of order V - 1 against the cost, P/V of order gamma_g/(2 kappa (V - 1)); uniform
+    attention loses its stability at the latest where (P/V)^2/(P/V + gamma_w/(2 kappa)) is L times that.
+    """
+    strength = 2 * model.loss_factor * L
+    low = model.score_decay * L / (strength * (V - 1))
+    high = L * low + sqrt(L * low * model.weight_decay * L / strength) + T * V
+    return Tuple(V * low / 16, 16 * V * high)
+
+
+# --- checks ---
+
+_VALUES = {T: Rational(1, 3), gamma_w: Rational(6, 5), gamma_g: Rational(5, 7)}
+
+
+def _gap_claim(derivation: Derivation) -> Iterable[Comparison]:
+    """Least norm over all (V+L)^2 scores such that every row of every sequence has gap one."""
+    for length, symbols in ((2, 2), (3, 2)):
+        size = symbols + length
+        rows = set()
+        for tokens, a, b in product(product(range(symbols), repeat=length), range(length), range(length)):
+            copied = (a - derivation.model.shift) % length
+            if b != copied:
+                row = [0] * size**2
+                for sign, key in ((1, copied), (-1, b)):
+                    for i, j in product((tokens[a], symbols + a), (tokens[key], symbols + key)):
+                        row[i * size + j] += sign
+                rows.add(tuple(row))
+        ours = derivation.value("score gap cost").subs({L: length, V: symbols, s: 1})
+        yield f"L = {length}, V = {symbols}", ours, symmetry.least_norm(sorted(rows))
+
+
+def _attention_claim(derivation: Derivation) -> Iterable[Comparison]:
+    """u and c measured from the row-softmax of an explicit score matrix with arbitrary row shifts, e^s rational."""
+    for length, growth in ((3, Rational(5, 2)), (5, S(7))):
+        shift = symmetry.shift_matrix(derivation.model, length)
+        rows = ImmutableDenseMatrix(
+            length, length, lambda a, b, shift=shift, growth=growth: (a + 2) * (growth if shift[a, b] else 1)
+        )
+        matrix = ImmutableDenseMatrix(length, length, lambda a, b, rows=rows: rows[a, b] / sum(rows.row(a)))
+        rest = matrix - ImmutableDenseMatrix.ones(length, length) / length
+        measured = (rest.T * shift).trace() / (length - 1)
+        yield f"L = {length}", derivation.value("softmax attention").subs(L, length).subs(exp(s), growth), measured
+
+
+def _action_claim(derivation: Derivation) -> Iterable[Comparison]:
+    """The marginal action with all sequences enumerated, at explicit scores s Pi_perp and their row-softmax."""
+    for length, symbols, growth in ((3, 2, 3), (3, 3, 6)):
+        values = {**_VALUES, L: S(length), V: S(symbols), P: S(11), s: log(S(growth))}
+        shift = symmetry.shift_matrix(derivation.model, length)
+        flat = ImmutableDenseMatrix.ones(length, length)
+        matrix = ((growth - 1) * shift + flat) / (growth + length - 1)
+        gram, cross = (values[P] * moment for moment in symmetry.enumerated(matrix, shift, symbols))
+        scores = ImmutableDenseMatrix.diag(
+            ImmutableDenseMatrix.zeros(symbols, symbols), values[s] * (shift - flat / length)
+        )
+        explicit = posterior.at(
+            derivation.value("marginal action"),
+            values,
+            {posterior.GRAM: gram, posterior.CROSS: cross, SCORES: scores},
+        )
+        yield f"L = {length}, V = {symbols}", derivation.value("softmax action").subs(values), explicit
+
+
+def _bound_claim(derivation: Derivation) -> Iterable[Comparison]:
+    """Beyond the bound the action grows."""
+    names = (L, V, P, *_VALUES)
+    slope = lambdify((s, *names), derivation.value("softmax action").diff(s), "mpmath")
+    bound = lambdify(names, derivation.value("gap bound"), "mpmath")
+    draw = random.Random(2)
+    for index in range(40):
+        problem = {L: draw.randint(2, 60), V: draw.randint(2, 12), P: draw.randint(1, 9999), **_VALUES}
+        numbers = [mpmath.mpf(value.p) / value.q for value in map(S, problem.values())]
+        yield f"point {index}", slope(bound(*numbers) * draw.randint(100, 300) / 100, *numbers), mpmath.mpf(0)
+
+
+def _balance_claim(derivation: Derivation) -> Iterable[Comparison]:
+    """At the bound the slope of the cost equals the majorant of the slope of the data, V - 1 token modes at b^2 = L n."""
+    model = derivation.model
+    for length, symbols in ((5, 3), (40, 8)):
+        values = {**_VALUES, L: S(length), V: S(symbols), P: S(600)}
+        bound = derivation.value("gap bound").subs(values)
+        cost = model.score_decay / 2 * derivation.value("score gap cost").diff(s)
+        samples = 2 * model.loss_factor * P * L / V
+        yield (
+            f"L = {length}",
+            cost.subs(values).subs(s, bound),
+            samples.subs(values) * (symbols - 1) * (length - 1) * exp(-bound),
+        )
+
+
+def _window_claim(derivation: Derivation) -> Iterable[Comparison]:
+    """Both ends against the scales of the theory, in numbers."""
+    model = derivation.model
+    for length, symbols in ((4, 2), (300, 5)):
+        values = {**_VALUES, L: S(length), V: S(symbols)}
+        low, high = derivation.value("softmax window").subs(values)
+        strength, ridge, price = (
+            x.subs(values) for x in (2 * model.loss_factor * L, model.weight_decay, model.score_decay)
+        )
+        copying = price * length * symbols / (strength * (symbols - 1))
+        uniform = copying * length + sqrt(copying * symbols * ridge * length**2 / strength) + symbols**2 * values[T]
+        yield f"L = {length}", (16 * low, high / 16), (copying, uniform)
+
+
+_PAPER = "arXiv 2606.12058"
+
+ACTION_STEPS = (
+    Step(
+        "score gap cost",
+        Function("R")(s),
+        score_gap_cost,
+        "A row of scores may be shifted freely before the softmax; the cheapest gap s costs (1 - 1/L) s^2 in each row.",
+        checks=(
+            Check("least norm over all (V+L)^2 scores, every row of every sequence a constraint", "exact", _gap_claim),
+        ),
+        source=_PAPER,
+    ),
+    Step(
+        "softmax attention",
+        Function("a")(s),
+        softmax_attention,
+        "Row-softmax of the scores: copied entry minus the others; rows sum to one, so u = 1 and c = a(s).",
+        checks=(Check("u and c measured from explicit score matrices", "exact", _attention_claim),),
+        source=_PAPER,
+    ),
+    Step(
+        "softmax action",
+        Function("F")(s),
+        softmax_action,
+        "Push-forward of the score posterior through the softmax on the plane.",
+        takes=("population action", "score gap cost", "softmax attention"),
+        checks=(
+            Check("marginal action with all V^L sequences enumerated at explicit scores", "numeric", _action_claim),
+        ),
+        source=f"{_PAPER}, claims C2 and C4",
+    ),
+    Step(
+        "gap bound",
+        Symbol(r"s_\max"),
+        gap_bound,
+        "At a stationary point the slope of the cost balances that of the data, which falls at least like e^-s.",
+        takes=("score gap cost",),
+        checks=(
+            Check("beyond the bound the action grows", "positive", _bound_claim),
+            Check("cost and majorant balance at the bound", "numeric", _balance_claim),
+        ),
+    ),
+    Step(
+        "softmax window",
+        Tuple(Symbol(r"P_\mathrm{low}"), Symbol(r"P_\mathrm{high}")),
+        window,
+        "Search range of the control: a factor 16 around the scales at which copying appears and uniform attention ends.",
+        takes=("score gap cost",),
+        checks=(Check("the scales in numbers", "numeric", _window_claim),),
+    ),
+)
+
+
+def derivation(model: Model = DEFAULT) -> Derivation:
+    """The derivation of the softmax head from the joint posterior to its thresholds and scaling law."""
+    steps = (
+        *posterior.STEPS,
+        *symmetry.STEPS,
+        *ACTION_STEPS,
+        *observables.SOFTMAX_STEPS,
+    )
+    return Derivation("copy-head/softmax", model, steps, "Copy head with softmax attention")
+
+
+def action(model: Model = DEFAULT) -> EffectiveAction:
+    """The effective action of the softmax head over the score gap s, driven by P."""
+    chain = derivation(model)
+    attention = chain.value("softmax attention")
+    return EffectiveAction(
+        name="copy-head/softmax",
+        value=chain.value("softmax action"),
+        order_parameters=(
+            OrderParameter(
+                s, "gap between the copied score and the others in a row", S.Zero, chain.value("gap bound"), edge=True
+            ),
+        ),
+        control=CONTROL,
+        parameters=PARAMETERS,
+        window=tuple(chain.value("softmax window")),
+        size=L,
+        phases=(Phase("uniform"), Phase("copy")),
+        observables=(
+            Observable("a_G", attention, "copy entry of the mean attention minus the others"),
+            Observable("a_1", 1 - attention, "weight of the uniform part of the mean attention"),
+            Observable("loss", chain.value("softmax loss"), "mean squared error per position on new sequences"),
+            Observable(
+                "copy_weight",
+                chain.value("copy weight").subs({u: S.One, c: attention}),
+                "share of the copy pattern in |A|^2",
+            ),
+        ),
+    )

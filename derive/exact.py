@@ -1,0 +1,99 @@
+"""Exactness of formulas: no binary float and no two symbols that print alike may enter one.
+
+A binary float inside a derived expression limits every later digit without a sign of it; two symbols of one name but
+other assumptions do not cancel. Both are refused at the door.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+
+from sympy import Basic, Expr, Float, Integer, Rational, Symbol, preorder_traversal
+
+__all__ = ["ExactnessError", "exact", "parse_rational", "refuse_floats", "refuse_twins"]
+
+_UNSIGNED = r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?"
+_NUMBER = re.compile(rf"\s*([+-]?){_UNSIGNED}(?:/{_UNSIGNED})?\s*", re.ASCII)
+_LARGEST_EXPONENT = 100_000
+
+
+class ExactnessError(ValueError):
+    """A value or formula is not exact, or not what it seems to be."""
+
+
+def parse_rational(text: str) -> Rational:
+    """Read ``32``, ``1/3``, ``0.01``, ``1e3`` as the exact rational it denotes; raise `ExactnessError` otherwise."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise ExactnessError(
+            f"{text!r} is not a number; write an integer, a decimal or a fraction such as 32, 0.01, 1e3 or 1/3"
+        )
+    sign, numerator, exponent, denominator, lower_exponent = match.groups()
+    for power in (exponent, lower_exponent):
+        if power is not None and abs(int(power)) > _LARGEST_EXPONENT:
+            raise ExactnessError(f"the exponent of {text!r} is beyond {_LARGEST_EXPONENT}")
+    value = _decimal(numerator, exponent)
+    if denominator is not None:
+        below = _decimal(denominator, lower_exponent)
+        if below == 0:
+            raise ExactnessError(f"{text!r} divides by zero")
+        value /= below
+    return value if sign != "-" else -value
+
+
+def _decimal(digits: str, exponent: str | None) -> Rational:
+    whole, _, fraction = digits.partition(".")
+    shift = int(exponent or 0) - len(fraction)
+    mantissa = Integer(int(whole + fraction))
+    return mantissa * Integer(10) ** shift if shift >= 0 else Rational(mantissa, Integer(10) ** -shift)
+
+
+def exact(value: object, name: str = "value") -> Expr:
+    """Turn an int, `Fraction`, numeric string or SymPy expression into an exact SymPy expression.
+
+    Raises `ExactnessError` for a binary float (whose decimal text would be exact) and for anything else.
+    """
+    if isinstance(value, bool):
+        raise ExactnessError(f"{name} is {value!r}, not a number")
+    if isinstance(value, int):
+        return Integer(value)
+    if isinstance(value, Fraction):
+        return Rational(value.numerator, value.denominator)
+    if isinstance(value, str):
+        return parse_rational(value)
+    if isinstance(value, Expr):
+        refuse_floats(value, name)
+        return value
+    if isinstance(value, float):
+        raise ExactnessError(
+            f"{name} = {value!r} is a binary float; pass the exact value, for example the string '{value!r}'"
+        )
+    raise ExactnessError(
+        f"{name} is of type {type(value).__name__}; pass an int, Fraction, numeric string or SymPy expression"
+    )
+
+
+def refuse_floats(expression: Basic, name: str) -> None:
+    """Raise `ExactnessError` naming the smallest sub-expression of ``expression`` that holds a `Float`."""
+    for node in preorder_traversal(expression):
+        if isinstance(node, Float):
+            raise ExactnessError(f"{name} contains the float {node}; write it as an exact rational")
+        if any(isinstance(argument, Float) for argument in node.args):
+            raise ExactnessError(f"{name} contains a float in {node}; write it as an exact rational")
+
+
+def refuse_twins(expressions: Iterable[Basic], name: str) -> None:
+    """Raise `ExactnessError` if two symbols share a name but not their assumptions."""
+    seen: dict[str, Symbol] = {}
+    symbols = {symbol for expression in expressions for symbol in expression.free_symbols if isinstance(symbol, Symbol)}
+    for symbol in sorted(symbols, key=lambda item: (item.name, str(item.assumptions0))):
+        twin = seen.setdefault(symbol.name, symbol)
+        if twin != symbol:
+            ours, theirs = dict(twin.assumptions0), dict(symbol.assumptions0)
+            differ = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
+            raise ExactnessError(
+                f"{name} holds two symbols called {symbol.name!r} that differ in "
+                f"{', '.join(differ)}; declare it once and reuse it"
+            )
