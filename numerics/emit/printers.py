@@ -1,0 +1,324 @@
+"""Source text for each target, on SymPy's own code printers: one lookup table per target says what it can print.
+
+A block of source is one walk over the expression graph. A node that is used twice becomes a temporary, as does one
+whose text has grown too deep or too long for Python's own parser. A branch of a `Piecewise` is a function of its own,
+with its own temporaries, so that nothing in it is evaluated where its condition does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sympy import Add, And, Basic, Expr, Integer, Mul, Not, Or, Piecewise, Pow, Rational, S, Symbol
+from sympy.core.numbers import NumberSymbol
+from sympy.core.relational import Relational
+from sympy.functions.elementary.miscellaneous import MinMaxBase
+from sympy.functions.elementary.piecewise import ExprCondPair
+from sympy.logic.boolalg import BooleanAtom
+from sympy.printing.numpy import SciPyPrinter
+from sympy.printing.pycode import MpmathPrinter
+
+from numerics.emit import runtime
+from numerics.emit.graph import Graph
+from numerics.emit.rewrite import DEFINED_BY
+
+__all__ = ["TARGETS", "Target"]
+
+_LOW, _SUM, _PRODUCT, _ATOM = range(4)
+_DEPTH, _LENGTH, _WIDTH = 12, 400, 32  # the largest nesting, text and number of terms of one statement
+
+
+class _Code(str):
+    """Source text that knows how tightly it binds and how deeply it nests."""
+
+    level: int
+    depth: int
+
+    def __new__(cls, text: str, level: int = _ATOM, depth: int = 0) -> _Code:
+        code = super().__new__(cls, text)
+        code.level, code.depth = level, depth
+        return code
+
+    def within(self, level: int) -> str:
+        return str(self) if self.level >= level else f"({self})"
+
+
+@dataclass
+class _Block:
+    """One function of the source while it is written."""
+
+    graph: Graph
+    codes: list[_Code] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    values: dict[str, _Code] = field(default_factory=dict)
+
+    def assign(self, code: _Code) -> _Code:
+        """The temporary that holds ``code``; names and numbers stand for themselves."""
+        if code.replace(".", "").isalnum():
+            return _Code(code)
+        if code not in self.values:
+            self.values[code] = _Code(f"t{len(self.values)}")
+            self.lines.append(f"{self.values[code]} = {code}")
+        return self.values[code]
+
+
+def _varies(factor: Basic) -> bool:
+    return not isinstance(factor.base if isinstance(factor, Pow) else factor, Rational | NumberSymbol)
+
+
+class _GraphPrinter:
+    """Mixed into a printer of SymPy's: prints a node from the codes of its children, which are there already."""
+
+    largest, smallest = "largest", "smallest"
+    _module: str  # where `sqrt` lives
+    _multiplied: int  # up to this exponent a power is written as products
+    _branches = 0
+
+    def __init__(self, functions: Mapping[str, str], names: Mapping[Symbol, str], share: bool) -> None:
+        settings = {"fully_qualified_modules": True, "allow_unknown_functions": False, "strict": True}
+        super().__init__(settings)  # type: ignore[call-arg]
+        self.known_functions = functions
+        self._names, self._share = names, share
+        self._blocks: list[str] = []
+        self._block = _Block(Graph(()))
+
+    def source(self, outputs: Sequence[Basic]) -> str:
+        """A module whose function ``emitted`` returns the tuple of ``outputs``."""
+        self._write("emitted", list(self._names.values()), outputs, as_tuple=True)
+        return "\n\n".join(self._blocks) + "\n"
+
+    def _write(self, name: str, parameters: Sequence[str], outputs: Sequence[Basic], as_tuple: bool) -> None:
+        block, outer = _Block(Graph(outputs, opaque=(Piecewise,))), self._block
+        self._block = block
+        used = block.graph.references()
+        for node, children, count in zip(block.graph.nodes, block.graph.children, used, strict=True):
+            code = self._print(node)
+            code.depth = 1 + max((block.codes[child].depth for child in children), default=-1)
+            named = code.depth > _DEPTH or len(code) > _LENGTH or (count > 1 and self._share)
+            block.codes.append(block.assign(code) if named and (children or isinstance(node, Piecewise)) else code)
+        results = ", ".join(block.codes[root] for root in block.graph.roots)
+        result = f"return ({results},)" if as_tuple else f"return {results}"
+        self._blocks.append("\n    ".join([f"def {name}({', '.join(parameters)}):", *block.lines, result]))
+        self._block = outer
+
+    def _print(self, node: Basic, **_: object) -> _Code:
+        index = self._block.graph.find(node)
+        if index is not None and index < len(self._block.codes):
+            return self._block.codes[index]
+        text = super()._print(node)  # type: ignore[misc]
+        return text if isinstance(text, _Code) else _Code(text, _LOW if isinstance(node, And | Or | Not) else _ATOM)
+
+    def parenthesize(self, node: Basic, level: int, strict: bool = False) -> str:
+        return self._print(node).within(_ATOM if level else _LOW)
+
+    def _print_Symbol(self, node: Symbol) -> str:
+        return self._names[node]
+
+    def _print_Integer(self, node: Integer) -> _Code:
+        text = self._integer(int(node))
+        return _Code(text, _SUM if text.startswith("-") else _ATOM)
+
+    def _print_Rational(self, node: Rational) -> _Code:
+        return self._fraction(node)
+
+    _print_Zero = _print_One = _print_NegativeOne = _print_Integer
+    _print_Half = _print_Rational
+
+    def _print_Add(self, node: Add) -> _Code:
+        codes = sorted(map(self._print, node.args), key=lambda code: code.startswith("-"))  # a minus only between terms
+        total = codes[0]
+        for place, code in enumerate(codes[1:], 1):
+            if place % _WIDTH == 0:
+                total = self._block.assign(total)
+            minus = code.startswith("-")
+            term = _Code(code[1:], _PRODUCT) if minus else code
+            total = _Code(f"{total} {'-' if minus else '+'} {term.within(_SUM)}", _SUM)
+        return total
+
+    def _print_Mul(self, node: Mul) -> _Code:
+        coefficient, factors = node.as_coeff_mul()
+        above: list[_Code] = []
+        below: list[_Code] = []
+        for factor in sorted(factors, key=_varies):  # constants first: one pass over an array instead of two
+            code = self._print(factor)
+            inverted = isinstance(factor, Pow) and isinstance(factor.exp, Rational) and factor.exp < 0
+            if inverted and not code.isalnum():  # a temporary is used as it stands
+                below.append(self._power(factor.base, -factor.exp))
+            else:
+                above.append(code)
+        self._scale(abs(coefficient), above, below)
+        numerator = self._chain(above) if above else _Code("1")
+        code = _Code(f"{numerator}/{self._chain(below).within(_ATOM)}", _PRODUCT) if below else numerator
+        return _Code(f"-{code}", _SUM) if coefficient < 0 else code
+
+    def _chain(self, factors: Sequence[_Code]) -> _Code:
+        if len(factors) == 1:
+            return factors[0] if factors[0].level >= _PRODUCT else _Code(factors[0].within(_PRODUCT))
+        product = _Code(factors[0].within(_PRODUCT), _PRODUCT)
+        for place, factor in enumerate(factors[1:], 1):
+            if place % _WIDTH == 0:
+                product = self._block.assign(product)
+            product = _Code(f"{product}*{factor.within(_ATOM)}", _PRODUCT)
+        return product
+
+    def _print_Pow(self, node: Pow) -> _Code:
+        if not isinstance(node.exp, Rational):
+            return _Code(f"{self._print(node.base).within(_ATOM)}**{self._print(node.exp).within(_ATOM)}", _PRODUCT)
+        if node.exp > 0:
+            return self._power(node.base, node.exp)
+        return _Code("1/" + self._power(node.base, -node.exp).within(_ATOM), _PRODUCT)
+
+    def _power(self, base: Expr, exponent: Rational) -> _Code:
+        """A positive power: by multiplication and `sqrt` where that is exact and fast."""
+        code = self._print(base)
+        if exponent == 1:
+            return code
+        whole, rest = divmod(exponent, 1)
+        if rest not in (0, S.Half):
+            return _Code(f"{code.within(_ATOM)}**({self._fraction(exponent)})", _PRODUCT)
+        root = [_Code(f"{self._module}.sqrt({code})")] if rest else []
+        return self._chain([self._whole_power(code, int(whole)), *root]) if whole else root[0]
+
+    def _whole_power(self, code: _Code, exponent: int) -> _Code:
+        if exponent == 1:
+            return code
+        if exponent > self._multiplied:
+            return _Code(f"{code.within(_ATOM)}**{self._integer(exponent)}", _PRODUCT)
+        code = self._block.assign(code)
+        if exponent <= 3:
+            return self._chain([code] * exponent)
+        half = self._block.assign(self._whole_power(code, exponent // 2))
+        return self._chain([half, half] + [code] * (exponent % 2))
+
+    def _print_Piecewise(self, node: Piecewise) -> str:
+        symbols = {leaf for leaf in Graph([node]).nodes if isinstance(leaf, Symbol)}
+        names = [name for symbol, name in self._names.items() if symbol in symbols]
+        branches = ", ".join(f"({self._branch(c, names)}, {self._branch(value, names)})" for value, c in node.args)
+        return f"piecewise(({''.join(f'{name}, ' for name in names)}), {branches})"
+
+    def _branch(self, part: Basic, names: Sequence[str]) -> str:
+        self._branches += 1
+        name = f"branch{self._branches}"
+        self._write(name, names, [part], as_tuple=False)
+        return name
+
+    def _print_Max(self, node: Basic) -> str:
+        return self._nested(self.largest, node)
+
+    def _print_Min(self, node: Basic) -> str:
+        return self._nested(self.smallest, node)
+
+    def _nested(self, function: str, node: Basic) -> str:
+        text, *others = map(self._print, node.args)
+        for other in others:
+            text = _Code(f"{function}({text}, {other})")
+        return text
+
+    _print_Largest = _print_Max
+
+    def _integer(self, value: int) -> str:
+        raise NotImplementedError
+
+    def _fraction(self, value: Rational) -> _Code:
+        raise NotImplementedError
+
+    def _scale(self, coefficient: Rational, above: list[_Code], below: list[_Code]) -> None:
+        raise NotImplementedError
+
+
+class _NumPy(_GraphPrinter, SciPyPrinter):  # type: ignore[misc]
+    largest, smallest = "numpy.maximum", "numpy.minimum"
+    _module, _multiplied = "numpy", 64
+
+    def _integer(self, value: int) -> str:
+        return str(value) if abs(value) < 2**53 else repr(self._float(Rational(value)))
+
+    def _print_NumberSymbol(self, node: NumberSymbol) -> str:
+        return repr(float(node.evalf(30)))
+
+    _print_Pi = _print_Exp1 = _print_EulerGamma = _print_GoldenRatio = _print_Catalan = _print_NumberSymbol
+
+    def _float(self, value: Rational) -> float:
+        return int(value.p) / int(value.q)  # correctly rounded, of integers of any size
+
+    def _fraction(self, value: Rational) -> _Code:
+        p, q = int(value.p), int(value.q)
+        if q == 1:
+            return self._print_Integer(value)
+        exact = q & (q - 1) == 0 or max(abs(p), q) >= 2**53
+        text = repr(self._float(value)) if exact else f"{p}/{q}"
+        return _Code(text, _SUM if p < 0 else _ATOM if exact else _PRODUCT)
+
+    def _scale(self, coefficient: Rational, above: list[_Code], below: list[_Code]) -> None:
+        if coefficient.p == 1 and coefficient.q != 1 and (below or coefficient.q & (coefficient.q - 1)):
+            below.insert(0, self._print_Integer(Integer(coefficient.q)))
+        elif coefficient != 1:
+            above.insert(0, self._fraction(coefficient))
+
+
+class _Mpmath(_GraphPrinter, MpmathPrinter):  # type: ignore[misc]
+    _module, _multiplied = "mpmath", 2
+    _print_log1p = MpmathPrinter._print_Function  # by the table, not as `MpmathPrinter` has it
+
+    def _integer(self, value: int) -> str:
+        return str(value) if abs(value) < 10**4000 else hex(value)  # Python reads no longer decimal literal
+
+    def _fraction(self, value: Rational) -> _Code:
+        whole = f"mpmath.mpf({self._integer(int(value.p))})"
+        return _Code(whole) if value.q == 1 else _Code(f"{whole}/{self._integer(int(value.q))}", _PRODUCT)
+
+    def _scale(self, coefficient: Rational, above: list[_Code], below: list[_Code]) -> None:
+        if coefficient.p != 1:
+            above.insert(0, self._print_Integer(Integer(coefficient.p)))
+        if coefficient.q != 1:
+            below.insert(0, self._print_Integer(Integer(coefficient.q)))
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where expressions are emitted to: the printer, its table of functions, and the run time."""
+
+    printer: type[_GraphPrinter]
+    functions: Mapping[str, str]
+    namespace: Mapping[str, Any]
+    call: Callable[..., list[Any]]
+    bounded_exponents: bool
+
+    def prints(self, node: Basic) -> bool:
+        """Whether the table has a row for ``node``; a function that only has the name of one of SymPy's is another."""
+        if isinstance(node, _STRUCTURE):
+            return not isinstance(node, Rational) or node.is_finite
+        name = type(node).__name__
+        return name in self.functions and str(type(node).__module__).startswith("sympy.")
+
+
+_STRUCTURE = (
+    *(Symbol, Rational, NumberSymbol, Add, Mul, Pow),
+    *(MinMaxBase, Piecewise, ExprCondPair, Relational, And, Or, Not, BooleanAtom),
+    *DEFINED_BY,
+)
+_NUMPY_FUNCTIONS = {
+    **{name: code for name, code in SciPyPrinter._kf.items() if name != "LambertW"},  # which would be complex
+    "Abs": "numpy.abs",
+    "Erfc": "scipy.special.erfc",
+    "Erfcx": "scipy.special.erfcx",
+    "Exp": "numpy.exp",
+    "Logaddexp": "numpy.logaddexp",
+    "Nonzero": "nonzero",
+}
+_MPMATH_FUNCTIONS = {
+    **MpmathPrinter._kf,
+    "Abs": "abs",
+    "Erfc": "mpmath.erfc",
+    "Exp": "mpmath.exp",
+    "Nonzero": "nonzero",
+    "expm1": "expm1",
+    "log1p": "log1p",
+    "polygamma": "mpmath.polygamma",
+}
+TARGETS = {
+    "numpy": Target(_NumPy, _NUMPY_FUNCTIONS, runtime.NUMPY, runtime.call_numpy, bounded_exponents=True),
+    "mpmath": Target(_Mpmath, _MPMATH_FUNCTIONS, runtime.MPMATH, runtime.call_mpmath, bounded_exponents=False),
+}

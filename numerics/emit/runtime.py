@@ -1,0 +1,154 @@
+"""What emitted source needs at run time, and how a call goes in and out: one namespace and one `call` per target."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import scipy.special
+from mpmath import libmp, mp
+from numpy.typing import ArrayLike, NDArray
+from sympy import Rational
+
+from derive.exact import exact
+
+__all__ = ["MPMATH", "NUMPY", "call_mpmath", "call_numpy"]
+
+Function = Callable[..., tuple[Any, ...]]
+Array = NDArray[np.float64]
+
+_TINY = 1e-100  # its cube is still a normal double
+_BLOCK = 1 << 14  # points that are evaluated at once: temporaries stay in the cache
+_BUDGET = 1 << 24  # numbers held by all temporaries of one block
+
+
+def call_numpy(function: Function, statements: int, values: Sequence[ArrayLike]) -> list[Array]:
+    """Evaluate on arrays in blocks; every result has the broadcast shape of the arguments."""
+    arrays = [np.asarray(value, dtype=np.float64) for value in values]
+    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    size = int(np.prod(shape))
+    block = max(1 << 10, min(_BLOCK, _BUDGET // (statements + 1)))
+    with np.errstate(under="ignore"):  # an exponential that vanishes is no event
+        if size <= block:
+            results = function(*(array[()] for array in arrays))
+            return [np.array(np.broadcast_to(result, shape), dtype=np.float64)[()] for result in results]
+        flat = [array.reshape(()) if array.size == 1 else np.broadcast_to(array, shape).reshape(-1) for array in arrays]
+        outputs: list[Array] = []
+        for start in range(0, size, block):
+            stop = min(start + block, size)
+            results = function(*(array[start:stop] if array.ndim else array[()] for array in flat))
+            outputs = outputs or [np.empty(size) for _ in results]
+            for output, result in zip(outputs, results, strict=True):
+                output[start:stop] = result
+    return [output.reshape(shape) for output in outputs]
+
+
+def _numpy_piecewise(arguments: tuple[Array, ...], *branches: tuple[Callable[..., Any], Callable[..., Any]]) -> Array:
+    """Conditions are tried in turn, each with its value only at the points that earlier ones left; nan where none holds."""
+    shape = np.broadcast_shapes(*(np.shape(argument) for argument in arguments))
+    flat = [np.broadcast_to(argument, shape).reshape(-1) for argument in arguments]
+    result = np.full(int(np.prod(shape)), np.nan)
+    left = np.arange(result.size)
+    for condition, value in branches:
+        if not left.size:
+            break
+        holds = np.broadcast_to(condition(*flat), left.shape)
+        if holds.all():
+            result[left] = value(*flat)
+            break
+        if holds.any():
+            result[left[holds]] = value(*(argument[holds] for argument in flat))
+            left, flat = left[~holds], [argument[~holds] for argument in flat]
+    return result.reshape(shape)[()]
+
+
+def _numpy_nonzero(u: Array) -> Array:
+    return np.where(u == 0, _TINY, u)
+
+
+NUMPY: dict[str, Any] = {
+    "numpy": np,
+    "scipy": scipy,
+    "piecewise": _numpy_piecewise,
+    "nonzero": _numpy_nonzero,
+}
+
+
+def call_mpmath(function: Function, statements: int, values: Sequence[object]) -> list[mpmath.mpf]:
+    """Evaluate at the caller's precision, which is left as it is."""
+    return [_real(result) for result in function(*map(_number, values))]
+
+
+def _number(value: object) -> mpmath.mpf:
+    """``value`` without loss: exact for integers, correctly rounded at the working precision for other rationals."""
+    if isinstance(value, mpmath.mpf):
+        return value
+    if isinstance(value, str | Fraction | Rational | float):  # a float is refused there
+        value = exact(value, "the argument")
+        if isinstance(value, Rational) and value.is_finite:
+            return mp.make_mpf(libmp.from_rational(int(value.p), int(value.q), mp.prec, "n"))
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return mp.make_mpf(libmp.from_int(operator.index(value)))
+    if isinstance(value, mpmath.ctx_mp_python._constant):
+        return +value
+    raise TypeError(f"{value!r} is not a real number; pass an int, Fraction, SymPy Rational, mpf or decimal string")
+
+
+def _real(value: Any) -> mpmath.mpf:
+    if isinstance(value, mpmath.mpc):
+        if value.imag:
+            raise ValueError(f"the value is not real: {mpmath.nstr(value, 10)}")
+        value = value.real
+    return mpmath.mpf(value)
+
+
+def _mpmath_piecewise(
+    arguments: tuple[Any, ...], *branches: tuple[Callable[..., Any], Callable[..., Any]]
+) -> mpmath.mpf:
+    for condition, value in branches:
+        if condition(*arguments):
+            return mpmath.mpf(value(*arguments))
+    return mpmath.nan
+
+
+def _mpmath_nonzero(u: mpmath.mpf) -> mpmath.mpf:
+    return u if u else mpmath.ldexp(1, -8 * mp.prec)
+
+
+def _mpmath_expm1(u: mpmath.mpf) -> mpmath.mpf:
+    """exp(u) - 1 with as many extra bits as the subtraction loses; faster than mpmath's own."""
+    lost = max(0, -mpmath.mag(u)) if u else mp.prec
+    if lost > mp.prec or not mpmath.isfinite(u):
+        return mpmath.expm1(u)
+    above = libmp.mpf_exp(u._mpf_, mp.prec + lost + 5)
+    return mp.make_mpf(libmp.mpf_sub(above, libmp.fone, mp.prec, "n"))
+
+
+def _mpmath_log1p(u: mpmath.mpf) -> mpmath.mpf:
+    """log(1 + u), the sum being exact; faster than mpmath's own."""
+    if not -1 < u < mpmath.inf or not u or mpmath.mag(u) < -mp.prec:
+        return mpmath.log1p(u)
+    return mp.make_mpf(libmp.mpf_log(libmp.mpf_add(libmp.fone, u._mpf_), mp.prec, "n"))
+
+
+def _largest(*values: Any) -> mpmath.mpf:
+    return mpmath.mpf(max(values))
+
+
+def _smallest(*values: Any) -> mpmath.mpf:
+    return mpmath.mpf(min(values))
+
+
+MPMATH: dict[str, Any] = {
+    "mpmath": mpmath,
+    "piecewise": _mpmath_piecewise,
+    "nonzero": _mpmath_nonzero,
+    "expm1": _mpmath_expm1,
+    "log1p": _mpmath_log1p,
+    "largest": _largest,
+    "smallest": _smallest,
+}

@@ -1,0 +1,487 @@
+"""Emission: each reported pitfall is a row here, then source, errors, precision, size, and random expressions."""
+
+import math
+import pickle
+import subprocess
+import sys
+import time
+import warnings
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp
+
+from derive.exact import ExactnessError
+from numerics.emit import EmissionError, PrecisionError, derivatives, emit
+
+x, y, a, b, N = sp.symbols("x y a b N")
+s = sp.Symbol("s", nonnegative=True)
+L = sp.Symbol("L", positive=True)
+
+SOFTPLUS = sp.log(1 + sp.exp(x))
+SOFTMAX = sp.exp(a) / (sp.exp(a) + sp.exp(b))
+LOGISTIC_SLOPE = sp.exp(x) / (1 + sp.exp(x)) ** 2
+ATTENTION = (sp.exp(s) - 1) / (sp.exp(s) - 1 + L)
+
+
+def flat(values):
+    return [leaf for value in values for leaf in flat(value)] if isinstance(values, tuple) else [values]
+
+
+def relative_error(value, reference):
+    """Deviation in units of the reference, or of the smallest normal double below which float64 has no digits."""
+    return float(abs(mpmath.mpf(float(value)) - reference) / max(abs(reference), mpmath.mpf("1e-300")))
+
+
+# overflow, cancellation, removable zeros in NumPy -------------------------------------------------------------------
+
+EXTREME = {
+    "softplus": (SOFTPLUS, [x], [(-800,), (-40,), (-1,), (0,), (1e-3,), (2,), (40,), (1000,)]),
+    "softmax": (SOFTMAX, [a, b], [(800, 799), (1, 2), (-800, 800), (0.1, 0.3), (40, 0), (-40, 0)]),
+    "logistic": (1 / (1 + sp.exp(-x)), [x], [(-800,), (800,), (-1,), (0.25,), (40,)]),
+    "logistic slope": (LOGISTIC_SLOPE, [x], [(-800,), (800,), (1,), (-1,), (0.25,), (40,)]),
+    "attention": (ATTENTION, [s, L], [(0, 5), (1e-8, 5), (1, 7.5), (10, 32), (1e4, 32), (1e4, 2)]),
+    "log-sum-exp": (
+        sp.log(sp.exp(a) + sp.exp(b) + sp.exp(y)),
+        [a, b, y],
+        [(1000, 999, 998), (0, 1, 2), (-1000, -999, 3)],
+    ),
+    "log-softmax": (sp.log(SOFTMAX), [a, b], [(800, 760), (0, 1), (-900, 900)]),
+    "log(cosh)": (sp.log(sp.cosh(x)), [x], [(1000,), (-1000,), (1e-3,), (1,), (-2,)]),
+    "tanh": (sp.tanh(x), [x], [(1000,), (-1000,), (1e-3,), (1,), (-20,)]),
+    "sech": (sp.sech(x), [x], [(1000,), (-1000,), (1e-3,), (1,), (-20,)]),
+    "log(erfc)": (sp.log(sp.erfc(x)), [x], [(1e-3,), (1,), (0.3,), (-3,), (-30,)]),  # far out: see below
+    "probit": (sp.log((1 + sp.erf(x)) / 2), [x], [(-1,), (0.1,), (4,)]),
+}
+
+
+@pytest.mark.parametrize("order", range(4))
+@pytest.mark.parametrize("name", EXTREME)
+def test_extreme_arguments_give_the_value_and_its_derivatives_without_a_warning(name, order):
+    value, arguments, points = EXTREME[name]
+    expression = sp.diff(value, arguments[0], order)
+    ours, exact = emit(expression, arguments), emit(expression, arguments, "mpmath")
+    for point in points:
+        reference = exact.to_digits(*map(mpmath.mpf, point), digits=20)
+        assert relative_error(ours(*point), reference) < 1e-13, (point, ours.source)
+
+
+@pytest.mark.parametrize(
+    ("expression", "arguments", "point", "text"),
+    [  # mpmath 1.3 at 60 digits
+        (SOFTPLUS, [x], (-40,), "4.24835425529158898631074385e-18"),
+        (SOFTMAX, [a, b], (800, 799), "0.731058578630004879251159242"),
+        (sp.log(sp.erfc(x)), [x], (30,), "-903.974117110643878079600244"),
+        (1 - sp.erf(x), [x], (10,), "2.08848758376254475700078629e-45"),
+        (sp.log(sp.cosh(x)), [x], (1000,), "999.306852819440054690582767878"),
+        (sp.log(1 - sp.exp(-s)), [s], (40,), "-4.24835425529158900436e-18"),
+        (1 - sp.cos(x), [x], (Fraction(1, 10**9),), "4.99999999999999999958333e-19"),
+        (sp.exp(x) - 1, [x], (Fraction(1, 10**12),), "1.00000000000050000000000017e-12"),
+        (sp.log(1 + x), [x], (Fraction(1, 10**12),), "9.99999999999500000000000333e-13"),
+    ],
+)
+def test_reference_values(expression, arguments, point, text):
+    assert relative_error(emit(expression, arguments)(*point), mpmath.mpf(text)) < 1e-15
+    mp.dps = 30
+    exact = emit(expression, arguments, "mpmath").to_digits(*point, digits=15)
+    assert mpmath.almosteq(exact, mpmath.mpf(text), 1e-15)
+
+
+@pytest.mark.parametrize("u", [3, 10, 30, 1000])
+def test_the_logarithm_of_erfc_far_out(u):
+    """Value and slope keep their digits; further derivatives, as SymPy writes them, cancel by u^2 each."""
+    value, (slope,), ((curvature,),) = derivatives(sp.log(sp.erfc(x)), [x], 2)
+    exact = emit((value, slope, curvature), [x], "mpmath").to_digits(u, digits=20)
+    ours = emit((value, slope, curvature), [x])(u)
+    assert relative_error(ours[0], exact[0]) < 1e-15
+    assert relative_error(ours[1], exact[1]) < 1e-15
+    assert relative_error(ours[2], exact[2]) < 1e-15 * (1 + 4 * u**2)
+
+
+def test_removable_zeros():
+    for expression in (sp.sin(x) / x, sp.sinc(x), sp.tanh(x) / x, (sp.exp(x) - 1) / x, sp.log(1 + x) / x):
+        assert emit(expression, [x])(np.array([0.0]))[0] == 1
+        assert emit(expression, [x], "mpmath")(0) == 1
+    assert emit(sp.sin(2 * x) ** 2 / x**2, [x])(0) == 4
+    with pytest.warns(RuntimeWarning, match="invalid"):  # a pole stays one
+        emit(sp.sin(x) / x**2, [x])(0.0)
+
+
+def test_a_piecewise_branch_is_evaluated_only_where_its_condition_holds():
+    logarithm = sp.Piecewise((sp.log(-x), x < 0), (sp.log(x), True))
+    assert np.array_equal(emit(logarithm, [x])(np.array([1.0, math.e])), [0, 1])
+    assert np.array_equal(emit(logarithm, [x])(np.array([[-1.0], [math.e]])), [[0], [1]])
+    guarded = sp.Piecewise((1 / x, sp.Ne(x, 0)), (7, True))
+    both = emit((guarded, guarded + 1 / (1 + guarded)), [x], "mpmath")
+    assert both(0) == (7, mpmath.mpf(7) + mpmath.mpf(1) / 8)
+    assert emit(guarded, [x])(np.array([0, 4])).tolist() == [7, 0.25]
+    assert np.isnan(emit(sp.Piecewise((1, x > 0)), [x])(-1.0))
+
+
+def test_a_true_overflow_still_warns():
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        assert emit(sp.exp(x), [x])(1000.0) == np.inf
+
+
+# shapes --------------------------------------------------------------------------------------------------------------
+
+
+def test_constants_broadcast():
+    assert np.array_equal(
+        emit(sp.sin(x) ** 2 + sp.cos(x) ** 2 - sp.cos(x) ** 2 - sp.sin(x) ** 2 + 1, [x])(np.zeros(3)), np.ones(3)
+    )
+    gradient = emit((sp.Integer(1), x, sp.pi), [x])(np.ones((2, 3)))
+    assert [part.shape for part in gradient] == [(2, 3)] * 3
+    assert all(part.dtype == np.float64 and part.flags.writeable for part in gradient)
+
+
+def test_arguments_broadcast_and_large_arrays_equal_their_points():
+    function = emit((x * y, x**2), [x, y])
+    rows, columns = np.linspace(0, 1, 300)[:, None], np.linspace(1, 2, 200)
+    product, square = function(rows, columns)
+    assert np.array_equal(product, rows * columns)
+    assert np.array_equal(square, np.broadcast_to(rows**2, (300, 200)))
+    assert function(2, 3) == (6, 4)
+
+
+def test_matrices_are_stacked_and_tuples_stay_tuples():
+    matrix = sp.Matrix([[x, 1, 0], [2, x**2, y]])
+    assert emit(matrix, [x, y])(np.ones(4), 2).shape == (2, 3, 4)
+    assert emit(matrix, [x, y], "mpmath")(2, 3) == ((2, 1, 0), (2, 4, 3))
+    value, (inner,) = emit((x, (matrix,)), [x, y])(1.0, 2.0)
+    assert value == 1
+    assert inner.shape == (2, 3)
+
+
+# exactness and precision ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("digits", [15, 30, 100])
+def test_every_constant_and_rational_keeps_the_caller_s_precision(digits):
+    expression = (
+        x / 3 + sp.Rational(1, 7) + sp.sqrt(2) * sp.pi + x ** sp.Rational(2, 3) + sp.EulerGamma * x**-3 + 2**x + sp.E
+    )
+    function = emit(expression, [x], "mpmath")
+    reference = expression.subs(x, sp.Rational(1, 3)).evalf(digits + 20)
+    mp.dps = digits
+    value = function(Fraction(1, 3))
+    assert mp.dps == digits
+    assert function("1/3") == function(sp.Rational(1, 3)) == value
+    mp.dps = digits + 20
+    assert abs(value - mpmath.mpf(str(reference))) < mpmath.mpf(10) ** (1 - digits) * abs(value)
+
+
+def test_integers_of_any_size_are_exact():
+    big = 10**60 + 1
+    mp.dps = 80
+    assert emit(x - 10**60, [x], "mpmath")(big) == 1
+    assert emit(10**5000 * x, [x], "mpmath")(1) == mpmath.mpf(10) ** 5000
+
+
+def test_integer_division_never_falls_back_to_floats():
+    mp.dps = 40
+    third = sp.Mul(2, sp.Pow(6, -1, evaluate=False), evaluate=False)
+    assert emit(third + 0 * x, [x], "mpmath")(1) == mpmath.mpf(1) / 3
+    assert emit(1 / (2 + sp.Piecewise((1, x > 0), (2, True))), [x], "mpmath")(1) == mpmath.mpf(1) / 3
+
+
+def test_numbers_may_come_in_many_forms_but_not_as_a_binary_float():
+    same = emit(x, [x], "mpmath")
+    assert (
+        same(3)
+        == same("3")
+        == same(Fraction(3))
+        == same(sp.Integer(3))
+        == same(mpmath.mpf(3))
+        == same(np.int64(3))
+        == 3
+    )
+    with pytest.raises(ExactnessError, match=r"the string '0\.1'"):
+        same(0.1)
+    with pytest.raises(TypeError, match="not a real number"):
+        same(None)
+    with pytest.raises(ValueError, match="not real"):
+        emit(sp.log(x), [x], "mpmath")(-1)
+
+
+@pytest.mark.parametrize("digits", [15, 50, 200])
+def test_digits_lost_to_cancellation_are_won_back(digits):
+    power = emit(sp.expand((x - 1) ** 20), [x], "mpmath").to_digits("1.01", digits=digits)
+    series = emit(N * sp.log(1 + 1 / N) - 1, [N], "mpmath").to_digits(10**12, digits=digits)
+    mp.dps = digits + 60
+    assert abs(power - mpmath.mpf("1e-40")) < mpmath.mpf(10) ** (-digits - 40)
+    exact = sum(mpmath.mpf(-1) ** k / ((k + 1) * mpmath.mpf(10) ** (12 * k)) for k in range(1, 30))
+    assert abs(series - exact) < mpmath.mpf(10) ** (-digits) * abs(exact)
+
+
+def test_long_arguments_are_not_rounded_away():
+    value = emit(N * sp.log(1 + 1 / N) - 1, [N], "mpmath").to_digits(10**200, digits=20)
+    assert mpmath.almosteq(value, mpmath.mpf("-5e-201"), 1e-15)
+    assert emit((x - 1) ** 2 - x**2 + 2 * x, [x], "mpmath").to_digits(1 + Fraction(1, 10**300), digits=15) == 1
+
+
+def test_a_zero_that_no_precision_tells_from_zero_is_zero_and_anything_else_an_error():
+    assert emit(sp.cos(x) ** 2 + sp.sin(x) ** 2 - 1, [x], "mpmath").to_digits("0.3", digits=20) == 0
+    with pytest.raises(PrecisionError, match="out of reach"):
+        emit(sp.sin(sp.exp(x)), [x], "mpmath").to_digits(10**4, digits=15, ceiling=100)
+    with pytest.raises(TypeError, match="numpy"):
+        emit(x, [x]).to_digits(1, digits=15)
+
+
+# refusals ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (x + 2 * sp.Function("foo")(x), r"expression\[0\] > Add\[1\] > Mul\[1\] is foo\(x\): numpy has no foo"),
+        (sp.Function("exp")(x), "numpy has no exp"),
+        (sp.Integral(sp.exp(y * x), (y, 0, 1)), "numpy has no Integral"),
+        (x + sp.I, "numpy has no ImaginaryUnit"),
+        (sp.zoo + x, "ComplexInfinity"),
+        (sp.sin(x + sp.Float("0.1")), r"float in x \+ 0\.1"),
+        (x + sp.Symbol("x", positive=True), "two symbols called 'x'"),
+        (x + y, "holds y, which is not among the arguments"),
+        (10**400 * x, "beyond the range of float64"),
+        ("x", "not a SymPy expression"),
+        (x < 1, "not a SymPy expression"),
+    ],
+)
+def test_what_cannot_be_emitted_is_named(expression, message):
+    with pytest.raises(EmissionError, match=message):
+        emit(expression, [x])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target", "message"),
+    [
+        ([x, x], "numpy", "listed twice"),
+        ([x + 1], "numpy", "not a Symbol"),
+        ([sp.Symbol("x", positive=True)], "numpy", "two symbols"),
+        ([sp.Symbol("x", imaginary=True)], "numpy", "not to be real"),
+        ([x], "fortran", "the targets are numpy, mpmath"),
+    ],
+)
+def test_arguments_are_checked(arguments, target, message):
+    with pytest.raises(EmissionError, match=message):
+        emit(x, arguments, target)
+
+
+def test_a_wrong_number_of_values_names_the_arguments():
+    with pytest.raises(TypeError, match="1 values for the 2 arguments x, y"):
+        emit(x, [x, y])(1)
+
+
+NAMES = [
+    "lambda",
+    "gamma",
+    "beta",
+    "S",
+    "N",
+    "E",
+    "I",
+    "two words",
+    "x'",
+    r"\theta",
+    "\u03b1",
+    "a0",
+    "t0",
+    "numpy",
+    "print('!')",
+]
+
+
+@pytest.mark.parametrize("target", ["numpy", "mpmath"])
+def test_any_name_is_a_good_name_and_none_reaches_the_source(target):
+    symbols = [sp.Symbol(name) for name in NAMES]
+    function = emit(sum(place * symbol for place, symbol in enumerate(symbols)), symbols, target)
+    assert function(*range(len(NAMES))) == sum(place**2 for place in range(len(NAMES)))
+    assert function.arguments == tuple(NAMES)
+    assert not any(name in function.source for name in ("lambda", "gamma", "words", "theta", "print"))
+
+
+# travel, source, size ------------------------------------------------------------------------------------------------
+
+
+def test_an_emitted_function_travels_to_another_process():
+    function = emit((sp.exp(x) / 3, sp.Matrix([[sp.pi * x]])), [x], "mpmath")
+    mp.dps = 40
+    here = repr(function("0.3"))
+    assert pickle.loads(pickle.dumps(function)) == function
+    code = "import pickle, sys, mpmath; f = pickle.load(sys.stdin.buffer); mpmath.mp.dps = 40; print(repr(f('0.3')))"
+    there = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(function), capture_output=True, check=True)
+    assert there.stdout.decode().strip() == here
+    assert mp.dps == 40
+    assert function.to_digits("0.3", digits=10)[0] > 0
+    assert mp.dps == 40
+
+
+def test_the_source_of_a_small_expression():
+    expression = L * s**2 / 2 - sp.Rational(1, 3) * sp.log(1 + s**2 / L) + ATTENTION
+    assert emit(expression, [s, L]).source == (
+        "def emitted(a0, a1):\n"
+        "    t0 = a0*a0\n"
+        "    t1 = -a0\n"
+        "    return (0.5*a1*t0 - numpy.log1p(t0/a1)/3 - numpy.expm1(t1)/(1 + (a1 - 1)*numpy.exp(t1)),)\n"
+    )
+    assert emit(expression, [s, L], "mpmath").source == (
+        "def emitted(a0, a1):\n"
+        "    t0 = a0*a0\n"
+        "    t1 = expm1(a0)\n"
+        "    return (t1/(a1 + t1) + a1*t0/2 - log1p(t0/a1)/3,)\n"
+    )
+
+
+def test_derivatives_are_symmetric_and_share_their_temporaries():
+    value = sp.log(1 + x**2 * y) + SOFTPLUS * y
+    together = derivatives(value, [x, y], 3)
+    assert together[1] == (sp.diff(value, x), sp.diff(value, y))
+    assert together[2][0][1] is together[2][1][0]
+    assert together[3][1][0][1] is together[3][0][1][1]
+    function, alone = emit(together, [x, y]), emit(together[3], [x, y])
+    assert len(function.source) < 2 * len(alone.source)
+    assert np.allclose(flat(function(0.3, 0.7)[3]), flat(alone(0.3, 0.7)), rtol=1e-13)
+
+
+def large_expression(operations):
+    """A sum over a chain of shared sub-expressions with about as many operations, and no two alike."""
+    pool, terms, total = [x, y, a], [], 0
+    for place in range(operations):
+        first, second = pool[-1 - place % 7 % len(pool)], pool[-1 - place % 11 % len(pool)]
+        new = [
+            sp.sqrt(2 + first**2 + second),
+            sp.exp(-((first * second) ** 2) / (1 + first**2 + second**2)),
+            (first + 2 * second) / (3 + first**2),
+            sp.log(1 + first**2 + second**2),
+        ][place % 4]
+        size = sp.count_ops(new)
+        if size < 150:
+            pool.append(new)
+        else:
+            pool = pool[:3] + pool[4:]
+        terms.append(new * sp.Rational(place % 9 + 1, place % 5 + 2))
+        total += size
+        if total > operations:
+            break
+    return sp.Add(*terms)
+
+
+def test_a_large_expression_is_emitted_fast_and_sharing_changes_no_digit():
+    expression = large_expression(12_000)
+    assert sp.count_ops(expression) > 10_000
+    point = ("0.3", "0.7", "1.1")
+    start = time.perf_counter()
+    functions = {
+        (t, share): emit(expression, [x, y, a], t, share) for t in ("numpy", "mpmath") for share in (True, False)
+    }
+    assert time.perf_counter() - start < 10  # two of each
+    shared, plain = (functions["mpmath", share].to_digits(*point, digits=50) for share in (True, False))
+    assert abs(shared - plain) <= abs(shared) * mpmath.mpf(10) ** -50
+    for share in (True, False):
+        assert relative_error(functions["numpy", share](0.3, 0.7, 1.1), shared) < 1e-12
+
+
+@pytest.mark.parametrize("target", ["numpy", "mpmath"])
+def test_nesting_has_no_limit(target):
+    nested = x
+    for _ in range(5000):
+        nested = sp.Add(sp.Mul(nested, y, evaluate=False), x, evaluate=False)
+    value = emit(nested, [x, y], target)(1, Fraction(1, 2))
+    assert float(value) == pytest.approx(2)
+    wide = emit(sp.Add(*(sp.Symbol(f"z{place}") for place in range(3000))), sp.symbols("z:3000"), target)
+    assert wide(*[1] * 3000) == 3000
+
+
+def test_a_graph_of_exponential_size_as_a_tree_is_walked_once():
+    node = x
+    for _ in range(200):
+        node = sp.Add(sp.cos(node, evaluate=False), sp.Mul(node, node, evaluate=False), evaluate=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.ndim(emit(node, [x])(0.1)) == 0
+
+
+@pytest.mark.slow
+def test_emitted_numpy_is_as_fast_as_numpy_by_hand():
+    p, g = sp.symbols("p g", positive=True)
+    share = 1 + (L - 1) * ATTENTION
+    emitted = emit(g * (L - 1) * s**2 / 2 - p**2 * share**2 / (p * (1 + (L - 1) * ATTENTION**2) + L), [s, L, p, g])
+
+    def by_hand(s, L, p, g):
+        e = np.exp(-s)
+        attention = (1 - e) / (1 + (L - 1) * e)
+        share = 1 + (L - 1) * attention
+        return g * (L - 1) * s**2 / 2 - p**2 * share**2 / (p * (1 + (L - 1) * attention**2) + L)
+
+    def seconds(function, repeats=7):
+        times = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            function(points, 32.0, 40.0, 1.0)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    points = np.linspace(0.1, 5, 10**6)
+    assert np.allclose(emitted(points, 32, 40, 1), by_hand(points, 32, 40, 1), rtol=1e-12)
+    assert seconds(emitted) < 1.3 * seconds(by_hand)
+
+
+# random expressions --------------------------------------------------------------------------------------------------
+
+RATIONALS = st.builds(sp.Rational, st.integers(-5, 5), st.integers(1, 7))
+UNARY = st.sampled_from(
+    [
+        sp.sin,
+        sp.tanh,
+        sp.erf,
+        sp.atan,
+        lambda e: sp.exp(-(e**2)),
+        lambda e: sp.exp(sp.tanh(e)),
+        lambda e: sp.log(1 + e**2),
+        lambda e: sp.log(1 + sp.exp(e)),
+        lambda e: sp.sqrt(2 + e**2),
+        lambda e: 1 / (1 + sp.exp(-e)),
+        lambda e: 1 - sp.erf(e),
+        lambda e: e**3,
+        lambda e: 1 / (2 + e**2),
+        lambda e: sp.Piecewise((e, e > 0), (-2 * e, True)),
+    ]
+)
+BINARY = st.sampled_from(
+    [
+        lambda e, f: e + f,
+        lambda e, f: e - 2 * f,
+        lambda e, f: e * f,
+        lambda e, f: e / (3 + f**2),
+        lambda e, f: sp.exp(e) / (sp.exp(e) + sp.exp(f)),
+        sp.Max,
+    ]
+)
+EXPRESSIONS = st.recursive(
+    st.one_of(st.sampled_from([x, y]), RATIONALS),
+    lambda inner: st.one_of(
+        st.builds(lambda f, e: f(e), UNARY, inner), st.builds(lambda f, e, g: f(e, g), BINARY, inner, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(EXPRESSIONS, st.integers(-8, 8), st.integers(-8, 8))
+def test_numpy_mpmath_and_sympy_agree_on_random_expressions(expression, p, q):
+    point = {x: sp.Rational(p, 4), y: sp.Rational(q, 5)}
+    exact = emit(expression, [x, y], "mpmath")
+    reference = exact.to_digits(*point.values(), digits=25)
+    by_sympy = sp.sympify(expression).subs(point).evalf(30)
+    # what double precision can know of a cancelling expression, a second precision tells
+    with mp.workprec(53):
+        known = abs(exact(*point.values()) - reference)
+    value = emit(expression, [x, y])(float(point[x]), float(point[y]))
+    scale = 1e-12 * (1 + abs(reference)) + 1000 * known
+    assert abs(mpmath.mpf(float(value)) - reference) <= scale
+    with mp.workdps(40):
+        assert abs(mpmath.mpf(str(by_sympy)) - reference) <= mpmath.mpf("1e-20") * (1 + abs(reference))
