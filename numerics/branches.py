@@ -1,0 +1,371 @@
+r"""All branches of stationary points of an action over a window of its control.
+
+.. math:: \nabla F(x; \lambda) = 0 \quad\text{for}\quad \lambda \in [\lambda_-, \lambda_+]
+
+Covers at several values of the control start the branches; each is traced both ways; branches that cross another one are
+also entered at the crossing. Further covers then have to find nothing that is not on a branch. Along a branch the index
+of the point changes only at folds and bifurcations, which cut it into `Segment`s: over each, the control is monotone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import mpmath
+from mpmath import mpf
+
+from numerics.continuation import Branch, Curve, Ended, Event, Node, Sight, corrected, locate, start, trace
+from numerics.landscape import Coordinates, Landscape, close, gradient, hessian, same
+from numerics.newton import determinant, dot, eigen, linear_solve, negative_eigenvalues
+from numerics.stationary import Cover, cover, groups, working_digits
+
+__all__ = ["BIFURCATION", "FOLD", "INFLECTION", "Atlas", "Chart", "Joint", "Progress", "Segment", "chart", "survey"]
+
+FOLD, BIFURCATION, INFLECTION = "fold", "bifurcation", "inflection"
+_LOW, _HIGH = "low", "high"
+_COVERS = {1: 6, 2: 5, 3: 4}
+_ROUNDS = 3
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Scaled coordinates: order parameters over ``scales``, and the logarithm of a positive control.
+
+    A control whose window touches zero or lies below is measured linearly, its window being ten units wide.
+    """
+
+    scales: tuple[mpf, ...]
+    low: mpf
+    high: mpf
+
+    @property
+    def logarithmic(self) -> bool:
+        return bool(self.low > 0)
+
+    def control(self, t: mpf) -> mpf:
+        return mpmath.exp(t) if self.logarithmic else self.low + t * (self.high - self.low) / 10
+
+    def coordinate(self, control: mpf) -> mpf:
+        # Rounded first: mpmath 1.3 takes the logarithm of 1/4 wrongly if it carries more bits than the precision.
+        return mpmath.log(+control) if self.logarithmic else 10 * (control - self.low) / (self.high - self.low)
+
+    def rate(self, control: mpf) -> mpf:
+        """d control / d coordinate."""
+        return control if self.logarithmic else (self.high - self.low) / 10
+
+    def unit(self, control: mpf) -> mpf:
+        """The size of the control in the problem, against which small steps are measured."""
+        return control if self.logarithmic else self.high - self.low
+
+    def point(self, y: Sequence[mpf]) -> tuple[Coordinates, mpf]:
+        """Order parameters and control at scaled coordinates ``y``."""
+        return tuple(a * s for a, s in zip(y, self.scales, strict=False)), self.control(y[len(self.scales)])
+
+    def scaled(self, x: Sequence[mpf], control: mpf) -> tuple[mpf, ...]:
+        return (*(a / s for a, s in zip(x, self.scales, strict=True)), self.coordinate(control))
+
+
+def chart(landscape: Landscape, low: mpf, high: mpf, covers: Sequence[Cover]) -> Chart:
+    """Scaled coordinates for a window; the unit of an order parameter is its largest value in ``covers``, else its bound."""
+    reached = [max((abs(x[i]) for found in covers for x in found.points), default=mpf(0)) for i in range(landscape.n)]
+    bounds = [max(found.scales[i] for found in covers) for i in range(landscape.n)]
+    return Chart(tuple(r if r > 0 else bound for r, bound in zip(reached, bounds, strict=True)), low, high)
+
+
+def stationarity(landscape: Landscape, chart: Chart) -> Curve:
+    """The curve of stationary points; the label is the index, the kind says which symmetries fix
+    the point, ``data`` holds the derivatives of the action."""
+    n = landscape.n
+
+    def curve(y: Sequence[mpf]) -> Sight:
+        x, control = chart.point(y)
+        values, rate = landscape.slopes(x, control), chart.rate(control)
+        drift = gradient(values, n, (n,))
+        rows = [
+            [*(h * a * b for h, b in zip(row, chart.scales, strict=True)), d * a * rate]
+            for row, a, d in zip(hessian(values, n), chart.scales, drift, strict=True)
+        ]
+        residual = [g * a for g, a in zip(gradient(values, n), chart.scales, strict=True)]
+        fixed = sum(
+            close(image, x, chart.scales, "1e-12") << k for k, (_, image) in enumerate(landscape.images(x, control))
+        )
+        return Sight(residual, rows, negative_eigenvalues([row[:n] for row in rows]), fixed, values)
+
+    return curve
+
+
+def _turning(node: Node) -> mpf:
+    return node.tangent[-1]
+
+
+def _crossing(node: Node) -> mpf:
+    """Changes sign where another branch crosses, and only there."""
+    rows = [*node.sight.jacobian, list(node.tangent)]
+    sizes = [max(abs(x) for x in row) for row in rows]
+    return determinant([[x / size for x in row] if size else row for row, size in zip(rows, sizes, strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A piece of a branch between folds and bifurcations, in ascending order of the control; ``index`` is constant."""
+
+    nodes: tuple[Node, ...]
+    index: int
+    curve: Curve
+
+    @property
+    def low(self) -> mpf:
+        return self.nodes[0].position[-1]
+
+    @property
+    def high(self) -> mpf:
+        return self.nodes[-1].position[-1]
+
+    def covers(self, t: mpf) -> bool:
+        return bool(self.low <= t <= self.high)
+
+    def at(self, t: mpf) -> Node | None:
+        """The point of the segment at the control coordinate ``t``."""
+        for a, b in zip(self.nodes, self.nodes[1:], strict=False):
+            if a.position[-1] <= t <= b.position[-1]:
+                ends = a.position[-1] - t, b.position[-1] - t
+                if ends[0] == 0 or ends[1] == 0:
+                    return a if ends[0] == 0 else b
+                return self._between(a, b, t) or self._along(a, b, t, ends)
+        return None
+
+    def _along(self, a: Node, b: Node, t: mpf, ends: tuple[mpf, mpf]) -> Node | None:
+        """The point at ``t`` by its arclength from ``a``: slow, and regular at folds."""
+        span = [y - x for x, y in zip(a.position, b.position, strict=True)]
+        return locate(self.curve, a, dot(span, a.tangent), lambda node: node.position[-1] - t, ends, "1e-15")
+
+    def _between(self, a: Node, b: Node, t: mpf) -> Node | None:
+        """The point at ``t`` by cubic interpolation and Newton at fixed control, away from folds."""
+        if min(abs(a.tangent[-1]), abs(b.tangent[-1])) < mpf("0.2"):
+            return None
+        width = b.position[-1] - a.position[-1]
+        w = (t - a.position[-1]) / width
+        guess = [
+            (1 - w) ** 2 * ((1 + 2 * w) * x + w * width * p / a.tangent[-1])
+            + w**2 * ((3 - 2 * w) * y - (1 - w) * width * q / b.tangent[-1])
+            for x, y, p, q in zip(a.position[:-1], b.position[:-1], a.tangent, b.tangent, strict=False)
+        ]
+        flat = Node((*guess, t), (*(mpf(0) for _ in guess), mpf(1)), a.sight)
+        node = corrected(self.curve, flat, mpf(0))
+        return node if node is not None and node.sight.label == self.index else None
+
+    def near(self, t: mpf) -> list[Node]:
+        """The nodes that enclose ``t``."""
+        pairs = zip(self.nodes, self.nodes[1:], strict=False)
+        return next(([a, b] for a, b in pairs if a.position[-1] <= t <= b.position[-1]), [])
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A fold or bifurcation between two segments of one branch."""
+
+    before: Segment
+    node: Node
+    after: Segment
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Every branch found in a window, and whether covers confirm that they are all."""
+
+    landscape: Landscape
+    chart: Chart
+    curve: Curve
+    branches: tuple[Branch, ...]
+    complete: bool
+    dps: int
+
+    @cached_property
+    def joints(self) -> tuple[Joint, ...]:
+        """Where the segments of one branch meet."""
+        return tuple(joint for joints in self._cut for joint in joints[1])
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(segment for segments in self._cut for segment in segments[0])
+
+    @cached_property
+    def _cut(self) -> list[tuple[list[Segment], list[Joint]]]:
+        return [_segments(branch, self.curve) for branch in self.branches]
+
+    def minima(self, t: mpf) -> list[tuple[Segment, Node]]:
+        """The minima at the control coordinate ``t``, the lowest action first."""
+        found = [(segment, segment.at(t)) for segment in self.segments if segment.index == 0 and segment.covers(t)]
+        known = [(segment, node) for segment, node in found if node is not None]
+        return sorted(known, key=lambda pair: pair[1].sight.data[()])
+
+    def holds(self, x: Coordinates, control: mpf) -> bool:
+        """Whether ``x`` or a symmetric image of it lies on a branch."""
+        y = self.chart.scaled(x, control)
+        images = [self.chart.scaled(image, control) for image in self.landscape.orbit(x, control, self.chart.scales)]
+        units = [mpf(1)] * len(y)
+        for segment in self.segments:
+            if segment.covers(y[-1]) and _may_hold(segment, y[-1], images):
+                node = segment.at(y[-1])
+                if node is not None and any(same(node.position, image, units, "1e-6") for image in images):
+                    return True
+        return False
+
+
+def _may_hold(segment: Segment, t: mpf, images: Sequence[Sequence[mpf]]) -> bool:
+    """Whether one of the images is as near to the two nodes around ``t`` as a point between them can be."""
+    ends = segment.near(t)
+    if not ends:
+        return False
+    reach = mpf("0.05") + max(abs(a - b) for a, b in zip(ends[0].position[:-1], ends[1].position[:-1], strict=True))
+    return any(max(abs(a - b) for a, b in zip(ends[0].position[:-1], y[:-1], strict=True)) <= 2 * reach for y in images)
+
+
+def _segments(branch: Branch, curve: Curve) -> tuple[list[Segment], list[Joint]]:
+    nodes, cuts = branch.nodes, _cuts(branch.nodes)
+    closed = Ended.CLOSED in branch.ended and bool(cuts)
+    if closed:
+        nodes = (*nodes[cuts[0] : -1], *nodes[: cuts[0] + 1])
+    ends = sorted({0, len(nodes) - 1, *_cuts(nodes)})
+    pieces = [nodes[a : b + 1] for a, b in pairwise(ends)]
+    segments = [_segment(piece, curve) for piece in pieces]
+    meeting = zip(pieces, pairwise([*segments, *segments[:closed]]), strict=False)
+    joints = [Joint(a, piece[-1], b) for piece, (a, b) in meeting if a is not None and b is not None]
+    return [segment for segment in segments if segment is not None], joints
+
+
+def _cuts(nodes: Sequence[Node]) -> list[int]:
+    return [k for k, node in enumerate(nodes) if {FOLD, BIFURCATION} & set(node.events)]
+
+
+def _segment(nodes: Sequence[Node], curve: Curve) -> Segment | None:
+    if len(nodes) == 2:
+        span = [b - a for a, b in zip(nodes[0].position, nodes[1].position, strict=True)]
+        inner = corrected(curve, nodes[0], dot(span, nodes[0].tangent) / 2)
+        if inner is None:
+            return None
+        nodes = [nodes[0], inner, nodes[1]]
+    index = nodes[len(nodes) // 2].sight.label
+    ascending = nodes if nodes[-1].position[-1] >= nodes[0].position[-1] else list(reversed(nodes))
+    return Segment(tuple(ascending), index, curve)
+
+
+def survey(landscape: Landscape, low: mpf, high: mpf, progress: Progress | None = None) -> Atlas:
+    """Cover, trace, enter crossings, and cover again between until nothing new is found."""
+    dps = working_digits(landscape, (low, mpmath.sqrt(low * high) if low > 0 else (low + high) / 2, high))
+    with mpmath.workdps(dps):
+        count = _COVERS[min(landscape.n, 3)]
+        covers = [_covered(landscape, control, progress) for control in _places(low, high, count, "0.53")]
+        frame = chart(landscape, low, high, covers)
+        atlas = _traced(Atlas(landscape, frame, stationarity(landscape, frame), (), True, dps), covers)
+        for _ in range(1, _ROUNDS):
+            before = len(atlas.branches)
+            between = _places(low, high, count, "0.031")[1:]
+            atlas = _traced(atlas, [_covered(landscape, control, progress) for control in between])
+            if len(atlas.branches) == before:
+                break
+            count *= 2
+    return atlas
+
+
+def _places(low: mpf, high: mpf, count: int, offset: str) -> list[mpf]:
+    """Controls in the window, logarithmic where it is positive; off-centre, to avoid special values such as 1."""
+    fractions = [(k + mpf(offset)) / count for k in range(count)]
+    if low > 0:
+        return [low * mpmath.exp(f * mpmath.log(high / low)) for f in fractions]
+    return [low + (high - low) * f for f in fractions]
+
+
+def _covered(landscape: Landscape, control: mpf, progress: Progress | None) -> Cover:
+    if progress is not None:
+        progress(f"covering {landscape.action.control.name} = {mpmath.nstr(control, 6)}")
+    return cover(landscape, control)
+
+
+def _traced(atlas: Atlas, covers: Sequence[Cover]) -> Atlas:
+    """``atlas`` with the branches of those points in ``covers`` that it does not hold yet, and of those that cross them."""
+    for found in covers:
+        for group in groups(atlas.landscape, found):
+            if not group.degenerate and not atlas.holds(group.x, found.control):
+                atlas = _with(atlas, _both_ways(atlas, start(atlas.curve, atlas.chart.scaled(group.x, found.control))))
+        atlas = replace(atlas, complete=atlas.complete and found.complete is not False)
+    return _entered(atlas)
+
+
+def _with(atlas: Atlas, branch: Branch) -> Atlas:
+    return replace(atlas, branches=(*atlas.branches, branch))
+
+
+def _both_ways(atlas: Atlas, first: Node) -> Branch:
+    low, high = atlas.chart.coordinate(atlas.chart.low), atlas.chart.coordinate(atlas.chart.high)
+    events = [
+        Event(FOLD, _turning, dips=True),
+        Event(BIFURCATION, _crossing),
+        Event(_LOW, lambda node: node.position[-1] - low),
+        Event(_HIGH, lambda node: node.position[-1] - high),
+    ]
+    if atlas.landscape.n == 1 and atlas.landscape.action.size is not None:
+        third = atlas.landscape.jet(*atlas.landscape.cubic)
+        events.append(Event(INFLECTION, lambda node: third(*atlas.chart.point(node.position))[0, 0, 0]))
+    # A fold and a crossing in one step: the branch meets the symmetric one and comes back as its own mirror image.
+    halts = [frozenset({_LOW}), frozenset({_HIGH}), frozenset({FOLD, BIFURCATION})]
+    largest = max(mpf(1), (high - low) / 30)
+    there = trace(atlas.curve, first, events, halts, largest)
+    if there.nodes[-1] is first:
+        return there
+    back = Node(first.position, tuple(-t for t in first.tangent), first.sight)
+    return trace(atlas.curve, back, events, halts, largest).joined(there)
+
+
+def _entered(atlas: Atlas) -> Atlas:
+    """``atlas`` with the branches that cross those it has."""
+    nodes = [node for branch in atlas.branches for node in branch.nodes if node.events == (BIFURCATION,)]
+    for node in nodes:
+        if _known(atlas, node):
+            continue
+        for side in (1, -1):
+            first = _switched(atlas, node, side)
+            if first is None:
+                continue
+            x, control = atlas.chart.point(first.position)
+            if atlas.chart.low < control < atlas.chart.high and not atlas.holds(x, control):
+                atlas = _with(atlas, _both_ways(atlas, first))
+    return atlas
+
+
+def _known(atlas: Atlas, crossing: Node) -> bool:
+    """Whether a second branch has an event where this one is crossed: then it is that which crosses."""
+    close_by = sum(
+        max(abs(a - b) for a, b in zip(node.position, crossing.position, strict=True)) < mpf("0.01")
+        for branch in atlas.branches
+        for node in branch.nodes
+        if {FOLD, BIFURCATION} & set(node.events)
+    )
+    return bool(close_by > 1)
+
+
+def _switched(atlas: Atlas, node: Node, side: int) -> Node | None:
+    """A point of the crossing branch: a small way along the critical eigenvector, which fixes the amplitude."""
+    n = atlas.landscape.n
+    values, vectors = eigen([row[:n] for row in node.sight.jacobian])
+    critical = vectors[min(range(n), key=lambda k: abs(values[k]))]
+    direction = [*critical, mpf(0)]
+    y = [a + side * mpf("1e-3") * b for a, b in zip(node.position, direction, strict=True)]
+    amplitude = dot(direction, y)
+    for _ in range(20):
+        try:
+            sight = atlas.curve(y)
+            move = linear_solve([*sight.jacobian, direction], [*sight.residual, dot(direction, y) - amplitude])
+        except ArithmeticError:
+            return None
+        y = [a - b for a, b in zip(y, move, strict=True)]
+        if not max(abs(a - b) for a, b in zip(y, node.position, strict=True)) < mpf("0.1"):
+            return None
+        if max(abs(value) for value in move) < mpf("1e-18"):
+            return start(atlas.curve, y)
+    return None

@@ -1,0 +1,253 @@
+r"""Numbers with error bounds, stationary points and transitions: what the solvers return.
+
+.. math:: \nabla F(x; \lambda) = 0
+
+All of them are frozen records. A `Number` prints as a decimal string of N significant digits together with a bound on
+the error *of that string*, rounding included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import overload
+
+import mpmath
+from mpmath import mpf
+
+__all__ = [
+    "Kind",
+    "Number",
+    "PhasePoint",
+    "Point",
+    "Points",
+    "Stability",
+    "Status",
+    "Transition",
+    "TransitionKind",
+    "Transitions",
+]
+
+
+class Status(Enum):
+    """How a computation ended; ``message`` says it in words."""
+
+    OK = "ok"
+    DIGITS = "digits not reached"
+    DEGENERATE = "degenerate"
+    COVER = "cover incomplete"
+    UNRESOLVED = "transition unresolved"
+    UNDECIDED = "order undecided"
+    DIVERGED = "no root"
+
+    @property
+    def message(self) -> str:
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Status.OK: "every number carries the digits asked for",
+    Status.DIGITS: "two working precisions do not agree to the digits asked for; the error bounds say how far they do",
+    Status.DEGENERATE: "a stationary point is degenerate: its Hessian is singular there, roots coincide",
+    Status.COVER: "the indices of the stationary points do not add up to the degree of the gradient on the boundary of the box",
+    Status.UNRESOLVED: "a transition was located on a branch, but its defining system was not solved or not confirmed",
+    Status.UNDECIDED: "the Landau coefficient that decides the order of a transition vanishes to working precision",
+    Status.DIVERGED: "Newton's method does not contract: there is no regular root near the start",
+}
+
+
+class Kind(StrEnum):
+    """The type of a stationary point by the signs of its Hessian eigenvalues."""
+
+    MINIMUM = "minimum"
+    SADDLE = "saddle"
+    MAXIMUM = "maximum"
+    DEGENERATE = "degenerate"
+
+
+class Stability(StrEnum):
+    """Stable: the lowest minimum. Metastable: another minimum. Unstable: everything else."""
+
+    STABLE = "stable"
+    METASTABLE = "metastable"
+    UNSTABLE = "unstable"
+
+
+class TransitionKind(StrEnum):
+    """What happens at a transition."""
+
+    COEXISTENCE = "coexistence"
+    SPINODAL = "spinodal"
+    INSTABILITY = "instability"
+    CROSSOVER = "crossover"
+    CRITICAL_END_POINT = "critical-end-point"
+    TRICRITICAL = "tricritical"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A real number known to within ``error``, to be printed with ``digits`` significant digits."""
+
+    value: mpf
+    error: mpf
+    digits: int
+
+    @property
+    def text(self) -> str:
+        """The decimal string of ``digits`` significant digits (``0`` for an exact zero, ``nan`` where undefined)."""
+        if self.value == 0:
+            return "0"
+        return str(mpmath.nstr(self.value, self.digits, strip_zeros=False))
+
+    @property
+    def bound(self) -> str:
+        """An upper bound, of one digit, on the distance of `text` from the number: rounding and solver error."""
+        if mpmath.isnan(self.value):
+            return "nan"
+        with mpmath.workprec(max(53, self.value.bc, self._exponent_bits()) + 64):
+            off = abs(self.value - mpf(self.text)) + self.error
+            if off == 0:
+                return "0"
+            return _round_up(max(off, self._half_unit()))
+
+    @property
+    def reached(self) -> bool:
+        """Whether `text` is within a unit of its last digit."""
+        if mpmath.isnan(self.value) or self.error == 0:
+            return True
+        return bool(self.value != 0 and self.error <= self._half_unit())
+
+    def _half_unit(self) -> mpf:
+        if self.value == 0:
+            return mpf(0)
+        with mpmath.workdps(30):
+            exponent = mpmath.floor(mpmath.log10(abs(mpf(self.text))) + mpf(10) ** -25)
+            return 5 * mpf(10) ** (int(exponent) - self.digits)
+
+    def _exponent_bits(self) -> int:
+        return 4 * self.digits
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _round_up(value: mpf) -> str:
+    """``value`` with one significant digit, rounded up: 5.01e-28 becomes 6e-28."""
+    with mpmath.workdps(30):
+        exponent = int(mpmath.floor(mpmath.log10(value)))
+        digit = int(mpmath.ceil(value / mpf(10) ** exponent * (1 - mpf(10) ** -25)))
+        return f"1e{exponent + 1:+d}" if digit >= 10 else f"{max(digit, 1)}e{exponent:+d}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A classified stationary point; ``copies`` symmetric images of it (itself included) are the same phase.
+
+    ``hessian`` holds the eigenvalues in ascending order. An observable that is undefined at the point is nan.
+    """
+
+    name: str
+    kind: Kind
+    stability: Stability
+    order_parameters: Mapping[str, Number]
+    action: Number
+    hessian: tuple[Number, ...]
+    observables: Mapping[str, Number] = field(default_factory=dict)
+    copies: int = 1
+    symmetry: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> str:
+        """The largest bound among those of the order parameters and the action."""
+        return max((self.action, *self.order_parameters.values()), key=lambda number: mpf(number.bound)).bound
+
+    @property
+    def reached(self) -> bool:
+        return all(number.reached for number in (self.action, *self.order_parameters.values()))
+
+
+@dataclass(frozen=True)
+class Points(Sequence[Point]):
+    """All stationary points at one value of the control: minima first, the lowest action first."""
+
+    points: tuple[Point, ...]
+    status: Status = Status.OK
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Point, ...]: ...
+    def __getitem__(self, index: int | slice) -> Point | tuple[Point, ...]:
+        return self.points[index]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+@dataclass(frozen=True)
+class PhasePoint:
+    """A phase at a transition: its name, where it lies and its action there."""
+
+    name: str
+    order_parameters: Mapping[str, Number]
+    action: Number
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A transition at ``value`` of the control ``control``.
+
+    ``order`` is "first" or "second" where the word applies, else ``None``; ``at`` holds the size of a critical end
+    point; ``observable`` names what crosses at a crossover; ``method`` says which system was solved. ``phases`` are, for
+    a coexistence, the phase below and the one above; for a spinodal, the phase that ends.
+    """
+
+    kind: TransitionKind
+    order: str | None
+    control: str
+    value: Number
+    phases: tuple[PhasePoint, ...]
+    method: str
+    status: Status = Status.OK
+    at: Mapping[str, Number] = field(default_factory=dict)
+    observable: str | None = None
+    certified: bool = False
+
+    @property
+    def error(self) -> str:
+        return self.value.bound
+
+    @property
+    def phase(self) -> str | None:
+        """The name of the phase that ends at a spinodal."""
+        return self.phases[0].name if self.kind is TransitionKind.SPINODAL and self.phases else None
+
+    def text(self, digits: int | None = None) -> str:
+        """The value as a decimal string of ``digits`` significant digits (those it was solved for by default)."""
+        return Number(self.value.value, self.value.error, digits or self.value.digits).text
+
+
+@dataclass(frozen=True)
+class Transitions(Sequence[Transition]):
+    """Every transition along the control, in ascending order; a critical end point comes last."""
+
+    entries: tuple[Transition, ...]
+    status: Status = Status.OK
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @overload
+    def __getitem__(self, index: int) -> Transition: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Transition, ...]: ...
+    def __getitem__(self, index: int | slice) -> Transition | tuple[Transition, ...]:
+        return self.entries[index]
+
+    def __len__(self) -> int:
+        return len(self.entries)

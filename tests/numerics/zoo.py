@@ -1,0 +1,130 @@
+"""Actions with exact answers: one zoo for the tests of points, branches and transitions."""
+
+from sympy import Eq, Ne, Rational, S, Symbol, cosh, exp, log, symbols
+
+from derive.action import EffectiveAction, Observable, OrderParameter, Parameter, Phase, Symmetry
+
+x, y, t = symbols("x y t", real=True)
+a = Symbol("a", positive=True)
+b = Symbol("b", positive=True)
+size = Symbol("size", positive=True)
+field = Symbol("field", real=True)
+scale = Symbol("scale", positive=True)
+
+MIRROR = Symmetry("mirror", {x: -x})
+
+
+def box(symbol, half_width):
+    return OrderParameter(symbol, "an order parameter", -S(half_width), S(half_width))
+
+
+WINDOW = (Rational(1, 100), S(10))
+
+
+def action(value, order_parameters, control=a, window=WINDOW, lower=S.Zero, **more):
+    driver = Parameter(control, "the control", lower=lower)
+    return EffectiveAction("zoo", value, order_parameters, driver, more.pop("parameters", ()), window, **more)
+
+
+def landau_six(**more):
+    """a x^2/2 - x^4/4 + x^6/6: fold at a = 1/4, coexistence at 3/16; the instability of 0 at a = 0 is subcritical."""
+    phases = (Phase("zero", Eq(x, 0)), Phase("ordered", Ne(x, 0)))
+    value = a * x**2 / 2 - x**4 / 4 + x**6 / 6
+    return action(value, (box(x, 2),), symmetries=(MIRROR,), phases=phases, **more)
+
+
+def shifted_landau_six():
+    """The same with a - 1 for a, so that the subcritical instability, at a = 1, lies at a positive control."""
+    return action((a - 1) * x**2 / 2 - x**4 / 4 + x**6 / 6, (box(x, 2),), symmetries=(MIRROR,))
+
+
+def pitchfork():
+    """(a - 1) x^2/2 + x^4/4: second order at a = 1."""
+    return action((a - 1) * x**2 / 2 + x**4 / 4, (box(x, 4),), symmetries=(MIRROR,))
+
+
+def curie_weiss():
+    """x = tanh(a x): second order at a = 1."""
+    return action(x**2 / 2 - log(cosh(a * x)) / a, (box(x, 2),), symmetries=(MIRROR,))
+
+
+def curie_weiss_in_field():
+    """x = tanh(b x + field) at inverse temperature b, driven by the field: spinodals in closed form, coexistence at 0."""
+    value = b * x**2 / 2 - log(cosh(b * x + field))
+    return action(
+        value,
+        (box(x, 2),),
+        control=field,
+        window=(S(-2), S(2)),
+        lower=S(-10),
+        parameters=(Parameter(b, "inverse temperature"),),
+        phases=(Phase("down"), Phase("up")),
+    )
+
+
+def cusp():
+    """x^4/4 - (size - 2) x^2/2 - (a - 3) x: spinodals at a = 3 -+ 2 ((size - 2)/3)^(3/2), end point x = 0, a = 3, size = 2."""
+    return action(
+        x**4 / 4 - (size - 2) * x**2 / 2 - (a - 3) * x,
+        (box(x, 6),),
+        parameters=(Parameter(size, "size"),),
+        size=size,
+        phases=(Phase("low"), Phase("high")),
+    )
+
+
+def isolated_well():
+    """A single well for every control, and a well that opens at x = 5 only for a between 2 and 3 and is deeper in between.
+
+    F' = x ((x - 5)^2 + (a - 2)(a - 3)): the isola (x - 5)^2 + (a - 5/2)^2 = 1/4.
+    """
+    value = x**4 / 4 - 10 * x**3 / 3 + (25 + (a - 2) * (a - 3)) * x**2 / 2
+    return action(value, (box(x, 8),), window=(S.One, S(8)))
+
+
+def two_wells():
+    """(x^2 - 1)^2/4 + y^2 (1 + x^2)/2 - a x y: two minima and a saddle at 0 for small a."""
+    mirror = Symmetry("half turn", {x: -x, y: -y})
+    return action((x**2 - 1) ** 2 / 4 + y**2 * (1 + x**2) / 2 - a * x * y, (box(x, 8), box(y, 8)), symmetries=(mirror,))
+
+
+def coupled_pitchfork():
+    """(1 - a) x^2/2 - x^2 y + y^2 + k x^4: y relaxes to x^2/2 and takes 1/4 from the quartic term."""
+    k = Symbol("k", positive=True)
+    value = (2 - a) * x**2 / 2 - x**2 * y + y**2 + k * x**4 + x**6
+    return action(
+        value, (box(x, 4), box(y, 9)), symmetries=(MIRROR,), parameters=(Parameter(k, "quartic coefficient"),)
+    )
+
+
+def crossover():
+    """x^2/2 - a x: the minimum x = a is unique, and the observable x^2 passes 4 at a = 2."""
+    return action(
+        x**2 / 2 - a * x, (box(x, 20),), observables=(Observable("square", x**2, "x squared", crossover=S(4)),)
+    )
+
+
+def extreme():
+    """scale (x^4/4 - x^3 + 2 x^2/2 ... ) at any scale: x (x - 1)(x - 2) scale^2 - a, spinodals at scale^2 2 sqrt(3)/9."""
+    value = scale**2 * (x**4 / 4 - x**3 + x**2) - a * x
+    return action(
+        value,
+        (box(x, 8),),
+        window=(scale**2 / 100, scale**2 * 10),
+        parameters=(Parameter(scale, "scale"),),
+    )
+
+
+def rootless():
+    """F' = exp(-t): no stationary point at all."""
+    return action(-exp(-t) * a, (OrderParameter(t, "t", S.Zero, S(50)),))
+
+
+def double_root():
+    """F' = (t - 1)^2: one degenerate point."""
+    return action(a * (t - 1) ** 3 / 3, (OrderParameter(t, "t", S.Zero, S(4)),))
+
+
+def two_roots():
+    """F' = t^2 - 4 t."""
+    return action(a * (t**3 / 3 - 2 * t**2), (OrderParameter(t, "t", S(-2), S(6)),))
