@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from derive.action import EffectiveAction
+    from derive.asymptotic import AsymptoticSeries
     from derive.derivation import Derivation
 
 __all__ = ["THEORIES", "Theory", "UnknownTheoryError", "find"]
@@ -24,18 +25,28 @@ class UnknownTheoryError(LookupError):
 
 @dataclass(frozen=True)
 class Theory:
-    """A catalogue entry; ``module`` has functions ``derivation(model=...)``, ``action(model=...)`` and ``asymptotics()``."""
+    """A catalogue entry: ``module`` has ``derivation()``; ``builder`` and ``series`` name its functions that build the
+    action and the asymptotic series, if there are any.
+    """
 
     name: str
     summary: str
     module: str
+    builder: str = "action"
+    series: str | None = "asymptotics"
 
     def derivation(self) -> Derivation:
         built: Derivation = import_module(self.module).derivation()
         return built
 
     def action(self) -> EffectiveAction:
-        built: EffectiveAction = import_module(self.module).action()
+        built: EffectiveAction = getattr(import_module(self.module), self.builder)()
+        return built
+
+    def asymptotics(self) -> tuple[AsymptoticSeries, ...]:
+        if self.series is None:
+            return ()
+        built: tuple[AsymptoticSeries, ...] = getattr(import_module(self.module), self.series)()
         return built
 
 
@@ -49,6 +60,13 @@ THEORIES: tuple[Theory, ...] = (
         "copy-head/softmax",
         "one softmax attention head on the copy task: first-order transition from uniform attention to copying",
         "derive.copy_head.softmax",
+    ),
+    Theory(
+        "copy-head/softmax-relaxed",
+        "the softmax head with the same-token coordinate relaxed to second order instead of held at zero",
+        "derive.copy_head.softmax",
+        "relaxed_action",
+        series=None,
     ),
 )
 

@@ -139,19 +139,20 @@ class Derivation:
 
     def check(self, evaluators: Mapping[str, Evaluator] | None = None, quick: bool = False) -> Iterator[CheckReport]:
         """Run the checks in order. ``evaluators`` adds to the exact ones; one that is missing fails its check."""
-        known = {**EVALUATORS, **(evaluators or {})}
         for step in self.steps:
             for check in step.checks:
                 if check.quick or not quick:
-                    yield self._run(step, check, known)
+                    yield self.run(step, check, evaluators)
 
-    def _run(self, step: Step, check: Check, evaluators: Mapping[str, Evaluator]) -> CheckReport:
+    def run(self, step: Step, check: Check, evaluators: Mapping[str, Evaluator] | None = None) -> CheckReport:
+        """Run one check of one step."""
+        known = {**EVALUATORS, **(evaluators or {})}
         begin = time.perf_counter()
-        if check.evaluator not in evaluators:
+        if check.evaluator not in known:
             passed, detail = False, f"no evaluator called {check.evaluator!r} is registered"
         else:
             try:
-                passed, detail = evaluators[check.evaluator](check.claim(self))
+                passed, detail = known[check.evaluator](check.claim(self))
             except Exception as error:  # whatever breaks a claim, the statement is not confirmed
                 passed, detail = False, f"raised {type(error).__name__}: {error}"
         return CheckReport(step.name, check.name, check.evaluator, passed, detail, time.perf_counter() - begin)
@@ -160,7 +161,9 @@ class Derivation:
         """The same derivation with ``change`` applied to the right-hand side of step ``name``; for mutation tests."""
         original = self.step(name)
         mutant = replace(original, apply=lambda model, *results: change(original.apply(model, *results)))
-        return replace(self, steps=tuple(mutant if step is original else step for step in self.steps), _memo={})
+        before = [step.name for step in self.steps[: self.steps.index(original)]]
+        kept = {step: self._memo[step] for step in before if step in self._memo}
+        return replace(self, steps=tuple(mutant if step is original else step for step in self.steps), _memo=kept)
 
     def _repr_latex_(self) -> str:
         rows = (f"\\text{{{result.name}}} &: & {result.latex()}" for result in self)

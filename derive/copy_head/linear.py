@@ -13,13 +13,14 @@ from sympy import And, Eq, Expr, Function, Rational, S, Symbol, Tuple, lambdify,
 from sympy.matrices import ImmutableDenseMatrix
 
 from derive.action import EffectiveAction, Observable, OrderParameter, Phase, Symmetry
+from derive.asymptotic import AsymptoticSeries
 from derive.checks import Comparison
-from derive.copy_head import observables, posterior, symmetry
+from derive.copy_head import landau, observables, posterior, relaxed, scaling, symmetry
 from derive.copy_head.model import CONTROL, DEFAULT, PARAMETERS, L, Model, P, T, V, c, c_1, c_G, gamma_g, gamma_w, u
 from derive.copy_head.symmetry import Circulant, attention_matrix, target
 from derive.derivation import Check, Derivation, Step
 
-__all__ = ["action", "derivation"]
+__all__ = ["ACTION_STEPS", "action", "asymptotics", "derivation"]
 
 
 def linear_action(model: Model, population: Expr, uniform_cost: Expr) -> Expr:
@@ -186,6 +187,9 @@ def derivation(model: Model = DEFAULT) -> Derivation:
         *symmetry.STEPS,
         *ACTION_STEPS,
         *observables.LINEAR_STEPS,
+        *landau.STEPS,
+        *relaxed.LINEAR_STEPS,
+        *scaling.LINEAR_STEPS,
     )
     return Derivation("copy-head/linear", model, steps, "Copy head with linear attention")
 
@@ -218,3 +222,8 @@ def action(model: Model = DEFAULT) -> EffectiveAction:
             Observable("loss", chain.value("loss"), "mean squared error per position on new sequences"),
         ),
     )
+
+
+def asymptotics(model: Model = DEFAULT) -> tuple[AsymptoticSeries, ...]:
+    """The scaling laws of the linear head, as its derivation states them."""
+    return scaling.linear_series(derivation(model))

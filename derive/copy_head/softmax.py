@@ -14,12 +14,13 @@ from sympy import Expr, Function, LambertW, Rational, S, Symbol, Tuple, cancel, 
 from sympy.matrices import ImmutableDenseMatrix
 
 from derive.action import EffectiveAction, Observable, OrderParameter, Phase
+from derive.asymptotic import AsymptoticSeries
 from derive.checks import Comparison
-from derive.copy_head import observables, posterior, symmetry
+from derive.copy_head import fluctuations, linear, observables, posterior, relaxed, scaling, symmetry
 from derive.copy_head.model import CONTROL, DEFAULT, PARAMETERS, SCORES, L, Model, P, T, V, c, gamma_g, gamma_w, s, u
 from derive.derivation import Check, Derivation, Step
 
-__all__ = ["action", "derivation"]
+__all__ = ["action", "asymptotics", "derivation", "relaxed_action"]
 
 
 def score_gap_cost(model: Model) -> Expr:
@@ -220,6 +221,11 @@ def derivation(model: Model = DEFAULT) -> Derivation:
         *symmetry.STEPS,
         *ACTION_STEPS,
         *observables.SOFTMAX_STEPS,
+        *relaxed.SOFTMAX_STEPS,
+        *fluctuations.SOFTMAX_STEPS,
+        *scaling.SOFTMAX_STEPS,
+        linear.ACTION_STEPS[0],
+        *scaling.COMPARISON_STEPS,
     )
     return Derivation("copy-head/softmax", model, steps, "Copy head with softmax attention")
 
@@ -227,14 +233,27 @@ def derivation(model: Model = DEFAULT) -> Derivation:
 def action(model: Model = DEFAULT) -> EffectiveAction:
     """The effective action of the softmax head over the score gap s, driven by P."""
     chain = derivation(model)
+    return _effective("copy-head/softmax", chain, "softmax action", chain.value("gap bound"))
+
+
+def relaxed_action(model: Model = DEFAULT) -> EffectiveAction:
+    """The softmax action with the same-token coordinate at its optimum, to second order, instead of at zero.
+
+    Twice the bound of the plane is a search box here; that it holds every stationary point shows in the degree of the
+    gradient on it, which the solvers verify.
+    """
+    chain = derivation(model)
+    return _effective("copy-head/softmax-relaxed", chain, "relaxed action", 2 * chain.value("gap bound"))
+
+
+def _effective(name: str, chain: Derivation, value: str, bound: Expr) -> EffectiveAction:
     attention = chain.value("softmax attention")
+    weight = chain.value("copy weight").subs({u: S.One, c: attention})
     return EffectiveAction(
-        name="copy-head/softmax",
-        value=chain.value("softmax action"),
+        name=name,
+        value=chain.value(value),
         order_parameters=(
-            OrderParameter(
-                s, "gap between the copied score and the others in a row", S.Zero, chain.value("gap bound"), edge=True
-            ),
+            OrderParameter(s, "gap between the copied score and the others in a row", S.Zero, bound, edge=True),
         ),
         control=CONTROL,
         parameters=PARAMETERS,
@@ -245,10 +264,11 @@ def action(model: Model = DEFAULT) -> EffectiveAction:
             Observable("a_G", attention, "copy entry of the mean attention minus the others"),
             Observable("a_1", 1 - attention, "weight of the uniform part of the mean attention"),
             Observable("loss", chain.value("softmax loss"), "mean squared error per position on new sequences"),
-            Observable(
-                "copy_weight",
-                chain.value("copy weight").subs({u: S.One, c: attention}),
-                "share of the copy pattern in |A|^2",
-            ),
+            Observable("copy_weight", weight, "share of the copy pattern in |A|^2"),
         ),
     )
+
+
+def asymptotics(model: Model = DEFAULT) -> tuple[AsymptoticSeries, ...]:
+    """The scaling laws of the softmax head, as its derivation states them."""
+    return scaling.softmax_series(derivation(model))

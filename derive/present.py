@@ -1,0 +1,250 @@
+r"""Derivations on paper: one `Derivation` as text, LaTeX, HTML and JSON, and one expression as source.
+
+Everything is printed from the live object whose last right-hand side the numerics receive, through SymPy's own
+printers; no formula is written here, so the page cannot drift from the code.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from sympy import Basic, Function, Symbol, ccode, latex, pycode, sstr
+from sympy.core.function import AppliedUndef
+from sympy.printing.codeprinter import PrintMethodNotImplementedError
+from sympy.printing.mathml import MathMLPresentationPrinter
+from sympy.printing.pretty.pretty_symbology import pretty_symbol
+
+from derive.derivation import Check, CheckReport, Derivation, Result
+
+__all__ = ["SOURCES", "as_html", "as_json", "as_latex", "as_text", "by_check", "source"]
+
+WIDTH = 110
+"""Columns of the text form."""
+
+Reports = Mapping[tuple[str, str], CheckReport]
+
+
+def by_check(reports: Iterable[CheckReport]) -> Reports:
+    """Reports keyed by (step, check), the form in which the printers below take them."""
+    return {(report.step, report.check): report for report in reports}
+
+
+def _verdict(report: CheckReport | None) -> str:
+    return "not run" if report is None else "pass" if report.passed else "FAIL"
+
+
+def _outcomes(result: Result, reports: Reports) -> list[tuple[Check, CheckReport | None]]:
+    return [(check, reports.get((result.name, check.name))) for check in result.step.checks]
+
+
+# --- one expression --------------------------------------------------------------------------------------------------
+
+
+def _python(value: Basic) -> str:
+    return str(pycode(value, strict=True))
+
+
+def _c(value: Basic) -> str:
+    return str(ccode(value, strict=True))
+
+
+SOURCES = {"text": sstr, "latex": latex, "python": _python, "c": _c}
+"""The forms in which one expression can be printed."""
+
+
+def source(result: Result, form: str = "text") -> str:
+    """The right-hand side of a step in one of `SOURCES`.
+
+    Raises `ValueError` naming the step where a language has no word for one of its nodes (a matrix trace in C, say).
+    """
+    try:
+        return str(SOURCES[form](result.value))
+    except (PrintMethodNotImplementedError, TypeError, NotImplementedError) as error:
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"step {result.name!r} cannot be written as {form} source: {why}") from None
+
+
+_WORDS = (
+    (r"\\mathrm|[{}]", ""),
+    (r"\\,", " "),
+    (r"\\langle\s*", "<"),
+    (r"\s*\\rangle", ">"),
+    (r"\\([A-Za-z]+)", r"\1"),
+)
+_CHARACTERS = ((r"\^T\b", "\u1d40"), ("<", "\u27e8"), (">", "\u27e9"))
+"""How the LaTeX in a symbol's name reads where LaTeX is not understood; in MathML also with characters of its own."""
+
+
+def _plain_names(left: Basic, words: Iterable[tuple[str, str]] = _WORDS) -> Basic:
+    """The left side of a statement with names such as ``s_\\max`` as ``s_max``."""
+
+    def plain(name: str) -> str:
+        for pattern, word in words:
+            name = re.sub(pattern, word, name)
+        return name
+
+    symbols = {symbol: Symbol(plain(str(symbol))) for symbol in left.free_symbols if plain(str(symbol)) != str(symbol)}
+    return left.xreplace(symbols).replace(
+        lambda node: isinstance(node, AppliedUndef), lambda node: Function(plain(type(node).__name__))(*node.args)
+    )
+
+
+def _statement(result: Result) -> str:
+    return f"{sstr(_plain_names(result.step.left))} = {sstr(result.value)}"
+
+
+# --- the whole derivation --------------------------------------------------------------------------------------------
+
+
+def as_text(derivation: Derivation, reports: Reports | None = None) -> str:
+    """The derivation for a terminal: each step's statement, reason, source and the outcome of its checks."""
+    blocks = [f"{derivation.name}: {derivation.meaning}".rstrip(": ")]
+    for number, result in enumerate(derivation, 1):
+        lines = [f"{number:2}. {result.name}" + (f"  [{result.step.source}]" if result.step.source else "")]
+        lines += _indented(result.reason, 4)
+        lines += ["", *_indented(_statement(result), 8), ""]
+        for check, report in _outcomes(result, reports or {}):
+            lines += _indented(f"{_verdict(report)}: {check.name} ({_how(check, report)})", 4)
+        blocks.append("\n".join(lines).rstrip())
+    return "\n\n".join(blocks)
+
+
+def _how(check: Check, report: CheckReport | None) -> str:
+    return check.evaluator if report is None else f"{report.detail}, {report.seconds:.1f} s"
+
+
+def _indented(text: str, columns: int) -> list[str]:
+    margin = " " * columns
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
+    )
+
+
+_LATEX_SPECIAL = str.maketrans(
+    {character: f"\\{character}" for character in "&%$#_{}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+)
+
+
+def as_latex(derivation: Derivation, reports: Reports | None = None) -> str:
+    """The derivation as a LaTeX document that compiles on its own."""
+    parts = [
+        r"\documentclass{article}",
+        r"\usepackage{amsmath,amssymb}",
+        r"\usepackage[landscape,margin=15mm]{geometry}",
+        r"\begin{document}",
+        rf"\section*{{{_plain(derivation.name)}}}",
+        _plain(derivation.meaning),
+    ]
+    for result in derivation:
+        cited = f" ({_plain(result.step.source)})" if result.step.source else ""
+        parts += [
+            rf"\subsection*{{{_plain(result.name)}}}",
+            _plain(result.reason) + cited,
+            rf"\[ {result.latex()} \]",
+        ]
+        outcomes = _outcomes(result, reports or {})
+        if outcomes:
+            items = (rf"\item {_verdict(report)}: {_plain(check.name)}" for check, report in outcomes)
+            parts += [r"\begin{itemize}", *items, r"\end{itemize}"]
+    return "\n".join([*parts, r"\end{document}"])
+
+
+def _plain(text: str) -> str:
+    return text.translate(_LATEX_SPECIAL)
+
+
+_STYLE = """
+body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 Georgia, serif; color: #222; }
+section { border-top: 1px solid #ccc; }
+math { font-family: "Latin Modern Math", "STIX Two Math", "Cambria Math", math; }
+.statement { overflow-x: auto; padding: .5rem 0; }
+.source { color: #666; }
+li.pass::marker { content: "\\2713  "; color: #00664b; }
+li.fail::marker { content: "\\2717  "; color: #b0302f; }
+li.fail { color: #b0302f; font-weight: bold; }
+li.open::marker { content: "\\25cb  "; color: #666; }
+"""
+
+
+def as_html(derivation: Derivation, reports: Reports | None = None) -> str:
+    """The derivation as one self-contained page; formulas are MathML, which browsers show without any script."""
+    title = escape(derivation.name)
+    return "\n".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>",
+            f"<body>\n<h1>{title}</h1>\n<p>{escape(derivation.meaning)}</p>",
+            *(_section(number, result, reports or {}) for number, result in enumerate(derivation, 1)),
+            "</body>\n</html>",
+        ]
+    )
+
+
+def _section(number: int, result: Result, reports: Reports) -> str:
+    return "\n".join(
+        [
+            f"<section>\n<h2>{number}. {escape(result.name)}</h2>\n{_paragraph(result)}",
+            f'<div class="statement">{_math(result.step.left, result.value)}</div>',
+            f"{_list(_outcomes(result, reports))}</section>",
+        ]
+    )
+
+
+def _paragraph(result: Result) -> str:
+    cited = f' <span class="source">({escape(result.step.source)})</span>' if result.step.source else ""
+    return f"<p>{escape(result.reason)}{cited}</p>"
+
+
+class _MathML(MathMLPresentationPrinter):  # type: ignore[misc]  # SymPy carries no types
+    """SymPy's presentation printer; F(s) keeps its capital letter."""
+
+    def mathml_tag(self, e: Basic) -> str:
+        return pretty_symbol(type(e).__name__) if isinstance(e, AppliedUndef) else str(super().mathml_tag(e))
+
+
+def _math(left: Basic, right: Basic) -> str:
+    spoken = _plain_names(left, (*_WORDS, *_CHARACTERS))
+    sides = "<mo>=</mo>".join(_MathML().doprint(side) for side in (spoken, right))
+    sides = sides.replace("<mo>-</mo>", "<mo>&minus;</mo>").replace("&ExponentialE;", "e")
+    return f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"><mrow>{sides}</mrow></math>'
+
+
+def _list(outcomes: Sequence[tuple[Check, CheckReport | None]]) -> str:
+    mark = {"pass": "pass", "FAIL": "fail", "not run": "open"}
+    items = (
+        f'<li class="{mark[_verdict(report)]}">{escape(check.name)} ({escape(_how(check, report))})</li>'
+        for check, report in outcomes
+    )
+    return f"<ul>{''.join(items)}</ul>\n" if outcomes else ""
+
+
+def as_json(derivation: Derivation, reports: Reports | None = None) -> dict[str, Any]:
+    """The derivation as one JSON document: steps with statement, reason, source and checks."""
+    return {
+        "schema": 1,
+        "theory": derivation.name,
+        "meaning": derivation.meaning,
+        "steps": [
+            {
+                "name": result.name,
+                "statement": {"text": _statement(result), "latex": result.latex()},
+                "reason": result.reason,
+                "source": result.step.source,
+                "takes": list(result.step.takes),
+                "checks": [_check_json(check, report) for check, report in _outcomes(result, reports or {})],
+            }
+            for result in derivation
+        ],
+    }
+
+
+def _check_json(check: Check, report: CheckReport | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": check.name, "evaluator": check.evaluator, "result": _verdict(report).lower()}
+    if report is not None:
+        row |= {"detail": report.detail, "seconds": round(report.seconds, 3)}
+    return row
