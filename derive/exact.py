@@ -17,6 +17,8 @@ __all__ = ["ExactnessError", "exact", "parse_rational", "refuse_floats", "refuse
 _UNSIGNED = r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?"
 _NUMBER = re.compile(rf"\s*([+-]?){_UNSIGNED}(?:/{_UNSIGNED})?\s*", re.ASCII)
 _LARGEST_EXPONENT = 100_000
+_LONGEST = 4_000
+"""Characters of one number: what Python converts without its own limit; larger sizes are written with an exponent."""
 
 
 class ExactnessError(ValueError):
@@ -25,6 +27,10 @@ class ExactnessError(ValueError):
 
 def parse_rational(text: str) -> Rational:
     """Read ``32``, ``1/3``, ``0.01``, ``1e3`` as the exact rational it denotes; raise `ExactnessError` otherwise."""
+    if len(text) > _LONGEST:
+        raise ExactnessError(
+            f"{text[:20]!r}... has {len(text)} characters; a number may have {_LONGEST}, or an exponent"
+        )
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ExactnessError(

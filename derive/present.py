@@ -25,6 +25,9 @@ __all__ = ["SOURCES", "as_html", "as_json", "as_latex", "as_text", "by_check", "
 WIDTH = 110
 """Columns of the text form."""
 
+LONGEST = 10 * WIDTH
+"""Characters of a statement in the text form; a longer one is cut, and says how to see it whole."""
+
 Reports = Mapping[tuple[str, str], CheckReport]
 
 
@@ -94,7 +97,10 @@ def _plain_names(left: Basic, words: Iterable[tuple[str, str]] = _WORDS) -> Basi
 
 
 def _statement(result: Result) -> str:
-    return f"{sstr(_plain_names(result.step.left))} = {sstr(result.value)}"
+    statement = f"{sstr(_plain_names(result.step.left))} = {sstr(result.value)}"
+    if len(statement) <= LONGEST:
+        return statement
+    return f"{statement[:LONGEST]} ... ({len(statement)} characters; --expr {result.name!r} prints the right-hand side)"
 
 
 # --- the whole derivation --------------------------------------------------------------------------------------------

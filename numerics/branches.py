@@ -18,13 +18,14 @@ import mpmath
 from mpmath import mpf
 
 from numerics.continuation import Branch, Curve, Ended, Event, Node, Sight, corrected, locate, start, trace
+from numerics.jets import Jet
 from numerics.landscape import Coordinates, Landscape, close, gradient, hessian, same
-from numerics.newton import determinant, dot, eigen, linear_solve, negative_eigenvalues
+from numerics.newton import Vector, determinant, dot, eigen, linear_solve, negative_eigenvalues
 from numerics.stationary import Cover, cover, groups, working_digits
 
-__all__ = ["BIFURCATION", "FOLD", "INFLECTION", "Atlas", "Chart", "Joint", "Progress", "Segment", "chart", "survey"]
+__all__ = ["BIFURCATION", "FOLD", "Atlas", "Chart", "Joint", "Progress", "Segment", "chart", "softest", "survey"]
 
-FOLD, BIFURCATION, INFLECTION = "fold", "bifurcation", "inflection"
+FOLD, BIFURCATION = "fold", "bifurcation"
 _LOW, _HIGH = "low", "high"
 _COVERS = {1: 6, 2: 5, 3: 4}
 _ROUNDS = 3
@@ -75,6 +76,14 @@ def chart(landscape: Landscape, low: mpf, high: mpf, covers: Sequence[Cover]) ->
     reached = [max((abs(x[i]) for found in covers for x in found.points), default=mpf(0)) for i in range(landscape.n)]
     bounds = [max(found.scales[i] for found in covers) for i in range(landscape.n)]
     return Chart(tuple(r if r > 0 else bound for r, bound in zip(reached, bounds, strict=True)), low, high)
+
+
+def softest(chart: Chart, values: Jet) -> tuple[Vector, list[Vector]]:
+    """Eigenvalues and eigenvectors of the Hessian in scaled coordinates, the lowest first."""
+    rows = hessian(values, len(chart.scales))
+    return eigen(
+        [[h * a * b for h, b in zip(row, chart.scales, strict=True)] for row, a in zip(rows, chart.scales, strict=True)]
+    )
 
 
 def stationarity(landscape: Landscape, chart: Chart) -> Curve:
@@ -204,6 +213,13 @@ class Atlas:
         known = [(segment, node) for segment, node in found if node is not None]
         return sorted(known, key=lambda pair: pair[1].sight.data[()])
 
+    def is_lowest(self, node: Node, *own: Segment) -> bool:
+        """Whether no minimum at the control of ``node``, those on its ``own`` segments aside, has a lower action."""
+        value = node.sight.data[()]
+        return all(
+            value <= other.sight.data[()] for segment, other in self.minima(node.position[-1]) if segment not in own
+        )
+
     def holds(self, x: Coordinates, control: mpf) -> bool:
         """Whether ``x`` or a symmetric image of it lies on a branch."""
         y = self.chart.scaled(x, control)
@@ -255,15 +271,15 @@ def _segment(nodes: Sequence[Node], curve: Curve) -> Segment | None:
     return Segment(tuple(ascending), index, curve)
 
 
-def survey(landscape: Landscape, low: mpf, high: mpf, progress: Progress | None = None) -> Atlas:
-    """Cover, trace, enter crossings, and cover again between until nothing new is found."""
+def survey(landscape: Landscape, low: mpf, high: mpf, progress: Progress | None = None, rounds: int = _ROUNDS) -> Atlas:
+    """Cover, trace, enter crossings, and cover again between until nothing new is found, ``rounds`` times at most."""
     dps = working_digits(landscape, (low, mpmath.sqrt(low * high) if low > 0 else (low + high) / 2, high))
     with mpmath.workdps(dps):
         count = _COVERS[min(landscape.n, 3)]
         covers = [_covered(landscape, control, progress) for control in _places(low, high, count, "0.53")]
         frame = chart(landscape, low, high, covers)
         atlas = _traced(Atlas(landscape, frame, stationarity(landscape, frame), (), True, dps), covers)
-        for _ in range(1, _ROUNDS):
+        for _ in range(1, rounds):
             before = len(atlas.branches)
             between = _places(low, high, count, "0.031")[1:]
             atlas = _traced(atlas, [_covered(landscape, control, progress) for control in between])
@@ -309,9 +325,6 @@ def _both_ways(atlas: Atlas, first: Node) -> Branch:
         Event(_LOW, lambda node: node.position[-1] - low),
         Event(_HIGH, lambda node: node.position[-1] - high),
     ]
-    if atlas.landscape.n == 1 and atlas.landscape.action.size is not None:
-        third = atlas.landscape.jet(*atlas.landscape.cubic)
-        events.append(Event(INFLECTION, lambda node: third(*atlas.chart.point(node.position))[0, 0, 0]))
     # A fold and a crossing in one step: the branch meets the symmetric one and comes back as its own mirror image.
     halts = [frozenset({_LOW}), frozenset({_HIGH}), frozenset({FOLD, BIFURCATION})]
     largest = max(mpf(1), (high - low) / 30)

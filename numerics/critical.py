@@ -1,137 +1,226 @@
 r"""The critical end point of a line of first-order transitions, found with the size free.
 
-.. math:: F'(s) = F''(s) = F'''(s) = 0 \quad\text{in}\quad (s, \lambda, \mu)
+.. math:: \nabla F = 0,\quad H v = 0,\quad D^3 F[v, v, v] = 0 \qquad\text{in}\quad (x, v, \lambda, \mu)
 
-The two minima and the maximum between them merge there. The curve F' = F''' = 0 passes through it as an ordinary point:
-on the first-order side it lies on the maximum between the minima, on the continuous side near the softest point of the
-single minimum. It is traced in (s, ln control, ln size) from its points at the given size until F'' changes sign.
+Two minima and the saddle between them merge there. With H v = kappa v for the lowest eigenvalue kappa of the Hessian, the
+curve grad F = 0, D^3 F[v, v, v] = 0 passes through it as an ordinary point at which kappa changes sign: on the
+first-order side it lies on the saddle between the two minima, on the continuous side on the single minimum, near its
+softest point. It is traced in (x, ln control, ln size) from there, and the end point is then the root of its own system
+(`numerics.systems.critical_end`). A fold of a minimum that never shares the lowest action starts no curve, and an end
+point at which some other state lies lower is none of the lowest minimum's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import mpmath
 from mpmath import mpf
-from sympy import Integer
+from sympy import Rational
 
-from numerics.branches import INFLECTION, Atlas, Chart, Progress, survey
-from numerics.continuation import Curve, Event, Node, Sight, start, trace
-from numerics.landscape import Landscape
-from numerics.newton import refine
+from numerics.branches import Atlas, Chart, Progress, Segment, softest, survey
+from numerics.coexistence import coexistences
+from numerics.continuation import Curve, Event, Node, Sight, locate, start, trace
+from numerics.landscape import Landscape, curvature, gradient, hessian
+from numerics.newton import Solution, dot, refine
 from numerics.points import Number, PhasePoint, Status, Transition, TransitionKind
-from numerics.stationary import measure
-from numerics.systems import critical_end
+from numerics.stationary import cover, measure
+from numerics.systems import critical_end, landau
 
 __all__ = ["critical_end_point"]
 
 _CUSP, _SMALL, _LARGE = "cusp", "small", "large"
 _REACH = 2**32
-_DOUBLINGS = 6
+_FACTORS = tuple(Rational(4) ** k for k in (1, 2, 3, 4, -1, -2))
 _TRIES = 4
 
 
 def critical_end_point(atlas: Atlas, digits: int, progress: Progress | None = None) -> Transition | None:
-    """The critical end point reached from the size of ``atlas``, or ``None`` where no admissible size has one."""
+    """The critical end point reached from the size of ``atlas``, or from another size; ``None`` where none was found."""
     if progress is not None:
         progress("critical end point")
     tried = 0
     for candidate in _atlases(atlas, progress):
-        for node in _inflections(candidate):
-            found = _from_inflection(candidate, node, digits)
+        for node in _starts(candidate):
+            last = _traced(candidate, node)
+            found = None if last is None else _solved(candidate, last, digits)
             if found is not None:
                 return found
             tried += 1
-        if tried >= _TRIES:
-            break
+            if tried >= _TRIES:
+                return None
     return None
 
 
+def _size(landscape: Landscape) -> tuple[Rational, Rational]:
+    """The size of the setup, and the least one."""
+    size = landscape.action.size
+    return landscape.setup.values[size], next(p.lower for p in landscape.action.parameters if p.symbol == size)
+
+
+def _resized(landscape: Landscape, size: Rational) -> Landscape:
+    values = {**landscape.setup.values, landscape.action.size: size}
+    return Landscape(landscape.action, replace(landscape.setup, values=values))
+
+
 def _atlases(atlas: Atlas, progress: Progress | None) -> Iterator[Atlas]:
-    """The atlas at hand, one over the declared window, and those of larger sizes."""
+    """The atlas at hand, one over the declared window, and those of larger and smaller sizes."""
     yield atlas
-    landscape, size = atlas.landscape, atlas.landscape.action.size
-    low, high = landscape.window()
+    landscape = atlas.landscape
+    (low, high), (size, least) = landscape.window(), _size(landscape)
     if not (atlas.chart.low <= low and high <= atlas.chart.high):
         yield survey(landscape, low, high, progress)
-    for k in range(1, _DOUBLINGS + 1):
-        values = {s: value * Integer(2) ** k if s == size else value for s, value in landscape.setup.values.items()}
-        larger = Landscape(landscape.action, replace(landscape.setup, values=values))
-        yield survey(larger, *larger.window(), progress)
+    for other in (_resized(landscape, size * factor) for factor in _FACTORS if size * factor > least):
+        yield survey(other, *other.window(), progress, rounds=1)
 
 
-def _inflections(atlas: Atlas) -> list[Node]:
-    """The points with F' = F''' = 0 on the branches: those on maxima first, then by the size of F''."""
-    nodes = [node for branch in atlas.branches for node in branch.nodes if INFLECTION in node.events]
-    return sorted(nodes, key=lambda node: (node.sight.data[0, 0] > 0, abs(node.sight.data[0, 0])))
+def _starts(atlas: Atlas) -> Iterator[Node]:
+    """Points of the curve: on saddles between minima that coexist and, for one order parameter, on lowest minima.
+
+    In more dimensions the direction that will become critical cannot be told on a single minimum.
+    """
+    pairs = {frozenset((pair.first, pair.second)) for pair in coexistences(atlas)}
+    ends: dict[Segment, set[Segment]] = {}
+    for joint in atlas.joints:
+        ends.setdefault(joint.before, set()).add(joint.after)
+        ends.setdefault(joint.after, set()).add(joint.before)
+    for segment in atlas.segments:
+        if segment.index == 1 and frozenset(ends.get(segment, ())) in pairs:
+            yield from _inflections(atlas, segment)
+    minima = [
+        node
+        for segment in atlas.segments
+        if segment.index == 0 and atlas.landscape.n == 1
+        for node in _inflections(atlas, segment)
+        if atlas.is_lowest(node, segment)
+    ]
+    yield from sorted(minima, key=lambda node: softest(atlas.chart, node.sight.data)[0][0])
+
+
+def _inflections(atlas: Atlas, segment: Segment) -> Iterator[Node]:
+    """Where D^3 F[v, v, v] changes sign along a segment, v being turned continuously."""
+    n, jet = atlas.landscape.n, atlas.landscape.jet(*atlas.landscape.quartic)
+
+    def cubic(toward: Sequence[mpf]) -> Callable[[Node], mpf]:
+        def value(node: Node) -> mpf:
+            v = _vector(atlas.chart, node)
+            third = dot(v, [dot(row, v) for row in curvature(jet(*atlas.chart.point(node.position)), n, v)])
+            return third if dot(v, toward) >= 0 else -third
+
+        return value
+
+    for a, b in pairwise(segment.nodes):
+        value = cubic(_vector(atlas.chart, a))
+        ends = value(a), value(b)
+        if ends[0] * ends[1] < 0:
+            span = dot([q - p for p, q in zip(a.position, b.position, strict=True)], a.tangent)
+            node = locate(segment.curve, a, span, value, ends)
+            if node is not None:
+                yield node
+
+
+def _vector(chart: Chart, node: Node) -> list[mpf]:
+    """The eigenvector of the lowest eigenvalue, in unscaled coordinates."""
+    return [a * s for a, s in zip(softest(chart, node.sight.data)[1][0], chart.scales, strict=True)]
 
 
 def _curve(landscape: Landscape, chart: Chart) -> Curve:
-    """The curve F' = F''' = 0 in the scaled order parameter, the control coordinate and the logarithm of the size."""
-    jet, scale = landscape.jet(((), 4), ((1,), 3), ((2,), 3)), chart.scales[0]
+    r"""The curve grad F = 0, D^3 F[v, v, v] = 0 in scaled order parameters, control and the logarithm of the size.
+
+    .. math:: \partial_k v = \sum_{m > 0} v_m \frac{v_m \cdot (\partial_k H) v}{\kappa_0 - \kappa_m}
+    """
+    n, jet, scales = landscape.n, landscape.jet(*landscape.quartic), chart.scales
 
     def curve(y: Sequence[mpf]) -> Sight:
-        (s,), control = chart.point(y[:2])
-        size = mpmath.exp(y[2])
-        f = jet((s,), control, size)
-        units = scale, chart.rate(control), size
-        residual = [f[(0,)] * scale, f[0, 0, 0] * scale**3]
-        rows = [
-            [f[(*order, k)] * scale ** len(order) * unit for k, unit in enumerate(units)] for order in ((0,), (0, 0, 0))
-        ]
+        x, control = chart.point(y)
+        size = mpmath.exp(y[n + 1])
+        f, units = jet(x, control, size), (*scales, chart.rate(control), size)
+        values, vectors = softest(chart, f)
+        v = [a * s for a, s in zip(vectors[0], scales, strict=True)]
+        bent = [dot(row, v) * s for row, s in zip(curvature(f, n, v), scales, strict=True)]
+
+        def slope(k: int) -> mpf:
+            turn = [dot(row, v) * s for row, s in zip(hessian(f, n, (k,)), scales, strict=True)]
+            others = zip(values[1:], vectors[1:], strict=True)
+            turned = sum((dot(m, turn) * dot(m, bent) / (values[0] - value) for value, m in others), mpf(0))
+            return dot(v, [dot(row, v) for row in curvature(f, n, v, (k,))]) + 3 * turned
+
+        residual = [*(g * s for g, s in zip(gradient(f, n), scales, strict=True)), dot(vectors[0], bent)]
+        rows = [[f[i, k] * scales[i] * unit for k, unit in enumerate(units)] for i in range(n)]
+        rows.append([slope(k) * unit for k, unit in enumerate(units)])
         return Sight(residual, rows, data=f)
 
     return curve
 
 
-def _from_inflection(atlas: Atlas, node: Node, digits: int) -> Transition | None:
-    """Trace both ways from a point of the curve and solve where F'' changes sign."""
-    landscape = atlas.landscape
-    parameter = next(p for p in landscape.action.parameters if p.symbol == landscape.action.size)
-    here, least = mpmath.log(landscape.real(landscape.setup.values[parameter.symbol])), landscape.real(parameter.lower)
-    smallest = mpmath.log(least) if least > 0 else here - mpmath.log(_REACH)
-    largest = here + mpmath.log(_REACH)
+def _traced(atlas: Atlas, node: Node) -> Node | None:
+    """The point at which kappa changes sign, both ways from a point of the curve, the way on which |kappa| falls first."""
+    here, least = (mpmath.log(atlas.landscape.real(value)) if value > 0 else None for value in _size(atlas.landscape))
+    smallest, largest = here - mpmath.log(_REACH) if least is None else least, here + mpmath.log(_REACH)
+
+    def lowest(node: Node) -> mpf:
+        return softest(atlas.chart, node.sight.data)[0][0]
+
     events = [
-        Event(_CUSP, lambda node: node.sight.data[0, 0]),
-        Event(_SMALL, lambda node: node.position[2] - smallest + mpf("1e-12")),
-        Event(_LARGE, lambda node: node.position[2] - largest),
+        Event(_CUSP, lowest),
+        Event(_SMALL, lambda node: node.position[-1] - smallest + mpf("1e-12")),
+        Event(_LARGE, lambda node: node.position[-1] - largest),
     ]
-    halts = [frozenset({event.name}) for event in events]
-    curve = _curve(landscape, atlas.chart)
+    curve = _curve(atlas.landscape, atlas.chart)
     first = start(curve, (*node.position, here))
-    # First the way on which |F''| falls.
-    units = atlas.chart.scales[0], atlas.chart.rate(atlas.chart.control(node.position[1])), mpmath.exp(here)
-    rise = sum(
-        first.sight.data[0, 0, k] * unit * t for k, (unit, t) in enumerate(zip(units, first.tangent, strict=True))
-    )
-    falling = -1 if (rise > 0) == (first.sight.data[0, 0] > 0) else 1
-    for side in (falling, -falling):
-        aimed = replace(first, tangent=tuple(side * t for t in first.tangent))
-        last = trace(curve, aimed, events, halts, limit=250).nodes[-1]
+    ways = [replace(first, tangent=tuple(side * t for t in first.tangent)) for side in (1, -1)]
+    for way in sorted(ways, key=lambda way: abs(lowest(_ahead(curve, way)))):
+        last = trace(curve, way, events, [frozenset({event.name}) for event in events], limit=250).nodes[-1]
         if _CUSP in last.events:
-            return _solved(atlas, last, digits)
+            return last
     return None
 
 
+def _ahead(curve: Curve, node: Node) -> Node:
+    """The point a little further along the tangent."""
+    position = tuple(y + mpf("1e-6") * t for y, t in zip(node.position, node.tangent, strict=True))
+    return replace(node, sight=curve(position))
+
+
 def _solved(atlas: Atlas, node: Node, digits: int) -> Transition | None:
-    landscape, action = atlas.landscape, atlas.landscape.action
-    ((s,), control), size = atlas.chart.point(node.position[:2]), mpmath.exp(node.position[2])
-    scales = [atlas.chart.scales[0], atlas.chart.unit(control), size]
-    solution = refine(critical_end(landscape), [s, control, size], digits, scales)
-    if not solution.found:
+    landscape, chart, n = atlas.landscape, atlas.chart, atlas.landscape.n
+    (x, control), size = chart.point(node.position), mpmath.exp(node.position[-1])
+    v = _vector(chart, node)
+    dual = [a / s**2 for a, s in zip(v, chart.scales, strict=True)]
+    scales = [*chart.scales, chart.unit(control), size, *chart.scales]
+    solution = refine(critical_end(landscape, dual), [*x, control, size, *v], digits, scales)
+    if not solution.found or not _is_lowest(landscape, solution):
         return None
-    numbers = [Number(value, error, digits) for value, error in zip(solution.values, solution.errors, strict=True)]
-    values = landscape.jet(((), 4), ((1,), 3), ((2,), 3))
-    value = measure(lambda *y: values(y[:1], *y[1:])[()], solution.values, solution.errors, solution.dps, digits)
-    fourth = values(solution.values[:1], *solution.values[1:])[0, 0, 0, 0]
+    jet = landscape.jet(*landscape.quartic)
+    at, errors = solution.values[: n + 2], solution.errors[: n + 2]
+    value = measure(lambda *y: jet(y[:n], *y[n:])[()], at, errors, solution.dps, digits)
+    numbers = [Number(number, error, digits) for number, error in zip(at, errors, strict=True)]
+    names = ", ".join(map(str, landscape.variables))
     return Transition(
         TransitionKind.CRITICAL_END_POINT,
         "second",
-        action.control.name,
-        numbers[1],
-        (PhasePoint("critical", {action.variables[0].name: numbers[0]}, value),),
-        f"F' = F'' = F''' = 0 in {action.variables[0]}, {action.control.name}, {action.size} by Newton",
-        solution.status if fourth > 0 else Status.UNRESOLVED,
-        at={str(action.size): numbers[2]},
+        landscape.action.control.name,
+        numbers[n],
+        (
+            PhasePoint(
+                "critical", {s.name: x for s, x in zip(landscape.action.variables, numbers, strict=False)}, value
+            ),
+        ),
+        f"grad F = 0, H v = 0, D3F[v, v, v] = 0 in {names} by Newton",
+        solution.status
+        if landau(jet(at[:n], *at[n:]), n, solution.values[n + 2 :], dual)[1] > 0
+        else Status.UNRESOLVED,
+        at={str(landscape.action.size): numbers[n + 1]},
     )
+
+
+def _is_lowest(landscape: Landscape, solution: Solution) -> bool:
+    """Whether no stationary point lies lower than the critical one, at its control and size."""
+    n = landscape.n
+    control, size = (mpmath.nstr(value, 40) for value in solution.values[n : n + 2])
+    critical = _resized(landscape, Rational(size))
+    value = critical.slopes(solution.values[:n], mpf(control))[()]
+    others = [critical.slopes(x, mpf(control))[()] for x in cover(critical, mpf(control)).points]
+    return all(other >= value - mpf("1e-12") * max(map(abs, (value, other))) for other in others)

@@ -47,9 +47,11 @@ def hessian(values: Jet, n: int, extra: Index = ()) -> Matrix:
     return [[values[(i, j, *extra)] for j in range(n)] for i in range(n)]
 
 
-def curvature(values: Jet, n: int, direction: Sequence[mpf]) -> Matrix:
-    """The third derivatives contracted once with ``direction``."""
-    return [[sum((values[i, j, k] * direction[k] for k in range(n)), mpf(0)) for j in range(n)] for i in range(n)]
+def curvature(values: Jet, n: int, direction: Sequence[mpf], extra: Index = ()) -> Matrix:
+    """The third derivatives of the derivative ``extra``, contracted once with ``direction``."""
+    return [
+        [sum((values[(i, j, k, *extra)] * direction[k] for k in range(n)), mpf(0)) for j in range(n)] for i in range(n)
+    ]
 
 
 def close(x: Sequence[mpf], y: Sequence[mpf], scales: Sequence[mpf], tolerance: str = "1e-9") -> bool:
@@ -166,6 +168,11 @@ class Landscape:
     def cubic(self) -> tuple[tuple[Index, int], ...]:
         """The derivatives that folds and bifurcations need."""
         return ((), 3), ((self.n,), 2)
+
+    @property
+    def quartic(self) -> tuple[tuple[Index, int], ...]:
+        """The derivatives that critical end points need, those in the size among them."""
+        return ((), 4), ((self.n,), 3), ((self.n + 1,), 3)
 
     def field(self, control: mpf) -> Callable[[Sequence[NDArray[np.float64]]], tuple[NDArray[np.float64], ...]] | None:
         """Gradient and Hessian (upper triangle, row by row) over arrays; ``None`` if the parameters overflow a float."""

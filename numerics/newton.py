@@ -42,7 +42,7 @@ Matrix = list[list[mpf]]
 System = Callable[[Sequence[mpf]], tuple[Vector, Matrix]]
 """A map from unknowns to residuals and their exact Jacobian, at the caller's working precision."""
 
-_FIRST_DPS = 30
+_FIRST_DPS = (30, 120, 480)
 _STEPS = 40
 _MOST_DPS = 8000
 _NUDGE = mpf(2) ** -10
@@ -193,12 +193,15 @@ def refine(system: System, start: Sequence[mpf], digits: int, scales: Sequence[m
     The status is `DEGENERATE` where the steps shrink only linearly, `DIVERGED` where they do not shrink or the residual
     stays, `DIGITS` where the precision ladder ended before the digits were reached.
     """
-    with mpmath.workdps(_FIRST_DPS):
-        run = newton(system, list(start), scales)
+    for first in _FIRST_DPS:  # where terms cancel, steps shrink only at a precision that resolves what is left
+        with mpmath.workdps(first):
+            run = newton(system, list(start), scales)
+        if run.status is not Status.DIVERGED:
+            break
     if run.status is not Status.OK:
-        return Solution(tuple(run.values), tuple(run.step), run.status, _FIRST_DPS)
-    dps = digits + 12
-    coarse = _climb(system, run, _FIRST_DPS, dps, scales)
+        return Solution(tuple(run.values), tuple(run.step), run.status, first)
+    dps = max(digits + 12, first)
+    coarse = _climb(system, run, first, dps, scales)
     while True:
         higher = dps + max(15, dps // 4)
         fine = _climb(system, coarse, dps, higher, scales)

@@ -228,9 +228,11 @@ class Transition:
         """The name of the phase that ends at a spinodal."""
         return self.phases[0].name if self.kind is TransitionKind.SPINODAL and self.phases else None
 
-    def text(self, digits: int | None = None) -> str:
-        """The value as a decimal string of ``digits`` significant digits (those it was solved for by default)."""
-        return Number(self.value.value, self.value.error, digits or self.value.digits).text
+    @property
+    def title(self) -> str:
+        """The kind, with the phase that ends or the observable that crosses where there is one."""
+        what = self.phase or self.observable
+        return f"{self.kind} ({what})" if what else str(self.kind)
 
 
 @dataclass(frozen=True)
@@ -251,3 +253,14 @@ class Transitions(Sequence[Transition]):
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def of(self, kind: str, phase: str | None = None) -> Transition:
+        """The first transition of a ``kind`` ("coexistence", "spinodal", ...), for a spinodal that of ``phase``.
+
+        Raises `LookupError`, which names what there is.
+        """
+        for entry in self.entries:
+            if entry.kind == kind and phase in (None, entry.phase):
+                return entry
+        there = ", ".join(dict.fromkeys(entry.title for entry in self.entries)) or "no transition"
+        raise LookupError(f"there is no {kind if phase is None else f'{kind} ({phase})'}; there is {there}")

@@ -35,14 +35,15 @@ __all__ = ["Cover", "Group", "bracket", "cover", "groups", "measure", "minima"]
 
 COVER_DPS = 25
 _UNIFORM = {1: 160, 2: 40, 3: 16}
-_DECADES = {1: 14, 2: 8, 3: 4}
-_PER_DECADE = {1: 6, 2: 3, 3: 2}
+_DECADES = {1: 14, 2: 16, 3: 4}
+_PER_DECADE = {1: 6, 2: 6, 3: 2}
 _ROUNDS = 3
 _MOST_DPS = 6400
 _HALVINGS = 8
 _MOST_CELLS = 4000
 
 Array = NDArray[np.float64]
+Field = Callable[[Sequence[Array]], tuple[Array, ...]]
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ class Cover:
 def cover(landscape: Landscape, control: mpf) -> Cover:
     """Find every stationary point at ``control``, refining the grid until the sum of indices is the degree."""
     with mpmath.workdps(max(mpmath.mp.dps, working_digits(landscape, (control,)))):
-        for fineness in range(_ROUNDS):
-            found = _cover_once(landscape, control, 3**fineness)
+        field = _usable_field(landscape, control)
+        for fineness in range(_ROUNDS if field or landscape.n == 1 else 1):
+            found = _cover_once(landscape, control, field, 3**fineness)
             if found.complete is not False:
                 break
     return found
@@ -95,34 +97,51 @@ def _noise(landscape: Landscape, control: mpf, dps: int) -> mpf:
     return worst
 
 
-def _cover_once(landscape: Landscape, control: mpf, fineness: int) -> Cover:
+def _cover_once(landscape: Landscape, control: mpf, field: Field | None, fineness: int) -> Cover:
     box = landscape.box(control)
     scales = tuple(max(abs(low), abs(high)) for low, high in box)
     walls = tuple(order.edge for order in landscape.action.order_parameters)
     axes = [_axis(*ends, wall, landscape.n, fineness) for ends, wall in zip(box, walls, strict=True)]
+    if field is None and landscape.n > 1:  # every point takes a thousand times as long
+        axes = [axis[:: 4 * landscape.n] + axis[-1:] for axis in axes]
     search = _line if landscape.n == 1 else _space
-    roots, degree = search(landscape, control, axes, scales)
+    roots, degree, outward = search(landscape, control, field, axes, scales)
     unique: list[Coordinates] = []
     for root in roots:
         if _inside(root, axes) and not any(same(root, other, scales) for other in unique):
             unique.append(root)
-    signs = [_orientation(landscape, control, x, scales) for x in unique]
-    complete = None if degree is None or 0 in signs else sum(signs) == degree
-    return Cover(control, tuple(unique), tuple(sign == 0 for sign in signs), complete, scales)
+    known = [_index(landscape, control, x, scales) for x in unique]
+    complete = None
+    if degree is not None and None not in known:
+        # An action that grows through the whole boundary has a minimum inside.
+        complete = sum((-1) ** (index or 0) for index in known) == degree and (not outward or 0 in known)
+    return Cover(control, tuple(unique), tuple(index is None for index in known), complete, scales)
 
 
 def _inside(x: Coordinates, axes: Sequence[Sequence[mpf]]) -> bool:
     return all(axis[0] <= value <= axis[-1] for value, axis in zip(x, axes, strict=True))
 
 
-def _orientation(landscape: Landscape, control: mpf, x: Coordinates, scales: Sequence[mpf]) -> int:
-    """(-1)^index, or 0 where an eigenvalue of the scaled Hessian vanishes to working precision."""
+def _index(landscape: Landscape, control: mpf, x: Coordinates, scales: Sequence[mpf]) -> int | None:
+    """The number of negative eigenvalues of the scaled Hessian; ``None`` where one vanishes to working precision."""
+    values, vectors = _spectrum(landscape, control, x, scales)
+    small = min(range(len(values)), key=lambda k: abs(values[k]))
+    if abs(values[small]) <= mpf("1e-16") * _stiffness(landscape, control, x, scales):
+        # A steep neighbourhood makes an eigenvalue look small; one that vanishes changes over a tiny distance.
+        for side in (1, -1):
+            step = [side * mpf("1e-7") * a * s for a, s in zip(vectors[small], scales, strict=True)]
+            moved = _spectrum(landscape, control, tuple(a + b for a, b in zip(x, step, strict=True)), scales)[0][small]
+            if abs(moved - values[small]) >= abs(values[small]) / 2:
+                return None
+    return sum(bool(value < 0) for value in values)
+
+
+def _spectrum(
+    landscape: Landscape, control: mpf, x: Coordinates, scales: Sequence[mpf]
+) -> tuple[list[mpf], list[list[mpf]]]:
+    """Eigenvalues, ascending, and eigenvectors of the Hessian in scaled coordinates."""
     matrix = hessian(landscape.slopes(x, control), landscape.n)
-    scaled = [[h * a * b for h, b in zip(row, scales, strict=True)] for row, a in zip(matrix, scales, strict=True)]
-    values = eigen(scaled)[0]
-    if min(abs(value) for value in values) <= mpf("1e-16") * _stiffness(landscape, control, x, scales):
-        return 0
-    return -1 if sum(value < 0 for value in values) % 2 else 1
+    return eigen([[h * a * b for h, b in zip(row, scales, strict=True)] for row, a in zip(matrix, scales, strict=True)])
 
 
 def _stiffness(landscape: Landscape, control: mpf, x: Coordinates, scales: Sequence[mpf]) -> mpf:
@@ -168,20 +187,22 @@ def bracket(function: Callable[[mpf], mpf], low: mpf, high: mpf, resolution: mpf
         if f_new == 0 or f_old == 0:
             return new if f_new == 0 else old
         step = (old - new) / 2 if iteration % 4 == 3 else -f_new * (new - old) / (f_new - f_old)
+        # A short step may as well come from ends of very different size: step across the root, if it is one.
+        step = step if abs(step) >= resolution else mpmath.sign(old - new) * resolution
         value = function(new + step)
         if (value < 0) != (f_new < 0):
             old, f_old = new, f_new
         else:
             f_old /= 2
         new, f_new = new + step, value
-        if min(abs(step), abs(new - old)) <= resolution:
+        if abs(new - old) <= resolution * mpf("1.01"):
             break
     return new
 
 
 def _line(
-    landscape: Landscape, control: mpf, axes: Sequence[Sequence[mpf]], scales: Sequence[mpf]
-) -> tuple[list[Coordinates], int | None]:
+    landscape: Landscape, control: mpf, field: Field | None, axes: Sequence[Sequence[mpf]], scales: Sequence[mpf]
+) -> tuple[list[Coordinates], int | None, bool]:
     """One order parameter: split the axis at the roots of F'' and look for a sign change of F' in each piece."""
     grid, resolution = list(axes[0]), scales[0] * mpf("1e-10")
 
@@ -191,29 +212,30 @@ def _line(
     def bend(x: mpf) -> mpf:
         return landscape.slopes((x,), control)[0, 0]
 
-    (slopes, bends), exact = _sample(landscape, control, [grid], 2)
-    size = max(abs(value) for value in slopes)
+    (slopes, bends), exact = _sample(landscape, control, field, [grid], 2)
     turning = {
-        _turning(slope, bend, a, b, size)
+        _turning(slope, bend, a, b): max(abs(slope(a)), abs(slope(b)))
         for a, b, fa, fb in zip(grid, grid[1:], bends, bends[1:], strict=False)
         if (fa < 0) != (fb < 0) and (bend(a) < 0) != (bend(b) < 0)
     }
     signs = dict(zip(grid, slopes, strict=True)) | {x: slope(x) for x in turning}
     grid = sorted(signs)
     slopes = [signs[x] for x in grid]
-    roots = [(x,) for x in turning if abs(signs[x]) <= mpf("1e-20") * size]
+    roots = [(x,) for x, size in turning.items() if abs(signs[x]) <= mpf("1e-20") * size]
     roots += [(x,) for x, value in zip(grid, slopes, strict=True) if value == 0 and slope(x) == 0]
     for a, b, fa, fb in zip(grid, grid[1:], slopes, slopes[1:], strict=False):
         if fa != 0 and fb != 0 and (fa < 0) != (fb < 0) and (exact or (slope(a) < 0) != (slope(b) < 0)):
             roots.append(_polished(landscape, control, (bracket(slope, a, b, resolution),), scales))
         elif fa == 0 or fb == 0:
             roots += _beside_zero(landscape, control, a, b, resolution)
-    return roots, _end_degree(slope, grid[0], grid[-1])
+    f_low, f_high = slope(grid[0]), slope(grid[-1])
+    degree = None if f_low == 0 or f_high == 0 else (int(f_high > 0) + int(f_low < 0)) - 1
+    return roots, degree, bool(f_low < 0 < f_high)
 
 
-def _turning(slope: Callable[[mpf], mpf], bend: Callable[[mpf], mpf], a: mpf, b: mpf, size: mpf) -> mpf:
+def _turning(slope: Callable[[mpf], mpf], bend: Callable[[mpf], mpf], a: mpf, b: mpf) -> mpf:
     """The root of F'' in a cell, to full accuracy where F' nearly vanishes there, too."""
-    x = bracket(bend, a, b, (b - a) * mpf("1e-8"))
+    x, size = bracket(bend, a, b, (b - a) * mpf("1e-8")), max(abs(slope(a)), abs(slope(b)))
     return bracket(bend, a, b, (b - a) * mpf("1e-24")) if abs(slope(x)) <= mpf("1e-10") * size else x
 
 
@@ -231,18 +253,23 @@ def _beside_zero(landscape: Landscape, control: mpf, a: mpf, b: mpf, resolution:
     return [(bracket(slope, low, high, resolution),)] if f_low * f_high < 0 else []
 
 
-def _end_degree(slope: Callable[[mpf], mpf], low: mpf, high: mpf) -> int | None:
-    f_low, f_high = slope(low), slope(high)
-    return None if f_low == 0 or f_high == 0 else (int(f_high > 0) + int(f_low < 0)) - 1
+def _usable_field(landscape: Landscape, control: mpf) -> Field | None:
+    """Gradient and Hessian over arrays of floats, unless they overflow in a corner of the box or lose their digits."""
+    field = landscape.field(control)
+    if field is None or not _noise(landscape, control, 16) < mpf("1e-7"):
+        return None
+    corners = np.meshgrid(*(np.array([float(low), float(high)]) for low, high in landscape.box(control)))
+    return field if all(bool(np.all(np.isfinite(value))) for value in field(corners)) else None
 
 
-def _sample(landscape: Landscape, control: mpf, axes: Sequence[Sequence[mpf]], count: int) -> tuple[list[Any], bool]:
+def _sample(
+    landscape: Landscape, control: mpf, field: Field | None, axes: Sequence[Sequence[mpf]], count: int
+) -> tuple[list[Any], bool]:
     """The first ``count`` of gradient and Hessian entries over the grid, in floats or, where they overflow, in mpmath.
 
     The second result says whether the values are those of the working precision.
     """
-    field = landscape.field(control)
-    if field is not None and _noise(landscape, control, 16) < mpf("1e-7"):
+    if field is not None:
         mesh = np.meshgrid(*(np.array([float(x) for x in axis]) for axis in axes), indexing="ij")
         values = field(mesh)[:count]
         if all(bool(np.all(np.isfinite(value))) for value in values):
@@ -274,15 +301,15 @@ def _polished(landscape: Landscape, control: mpf, x: Coordinates, scales: Sequen
 
 
 def _space(
-    landscape: Landscape, control: mpf, axes: Sequence[Sequence[mpf]], scales: Sequence[mpf]
-) -> tuple[list[Coordinates], int | None]:
+    landscape: Landscape, control: mpf, field: Field | None, axes: Sequence[Sequence[mpf]], scales: Sequence[mpf]
+) -> tuple[list[Coordinates], int | None, bool]:
     """Several order parameters: Newton from every cell in which all components of the gradient change sign."""
     n = landscape.n
-    values, exact = _sample(landscape, control, axes, n)
+    values, exact = _sample(landscape, control, field, axes, n)
     low, high, zeros = _cells(values, axes)
     starts = list(zip(*((low + high) / 2).T, strict=True)) if len(low) else []
-    if not exact:
-        starts = _newton_arrays(landscape, control, _subdivided(landscape, control, low, high))
+    if field is not None and not exact:
+        starts = _newton_arrays(landscape, control, field, _subdivided(field, n, low, high))
     roots: list[Coordinates] = []
     system = _system(landscape, control)
     for start in [*zeros, *starts]:
@@ -291,7 +318,8 @@ def _space(
         run = newton(system, [mpf(value) for value in start], scales)
         if run.status is not Status.DIVERGED:
             roots.append(tuple(run.values))
-    return roots, _boundary_degree(values, n)
+    outward = _points_outward(values)
+    return roots, 1 if outward else _winding(values) if n == 2 else None, outward
 
 
 def _cells(values: Sequence[Any], axes: Sequence[Sequence[mpf]]) -> tuple[Any, Any, list[Coordinates]]:
@@ -310,10 +338,9 @@ def _cells(values: Sequence[Any], axes: Sequence[Sequence[mpf]]) -> tuple[Any, A
     return low, high, [tuple(axis[k] for axis, k in zip(axes, place, strict=True)) for place in zeros]
 
 
-def _subdivided(landscape: Landscape, control: mpf, low: Any, high: Any) -> Array:
+def _subdivided(field: Field, n: int, low: Any, high: Any) -> Array:
     """Centres of the cells and, halved `_HALVINGS` times, of those of their parts in which the signs still are mixed."""
-    field, n = landscape.field(control), landscape.n
-    if field is None or not len(low):
+    if not len(low):
         return np.empty((0, n))
     low, high = low.astype(float), high.astype(float)
     starts = [(low + high) / 2]
@@ -333,10 +360,9 @@ def _subdivided(landscape: Landscape, control: mpf, low: Any, high: Any) -> Arra
     return np.concatenate([*starts, (low + high) / 2])
 
 
-def _newton_arrays(landscape: Landscape, control: mpf, starts: Array) -> list[tuple[float, ...]]:
+def _newton_arrays(landscape: Landscape, control: mpf, field: Field, starts: Array) -> list[tuple[float, ...]]:
     """Newton in floats from all starts at once; where it converged, each place once to five digits."""
-    field = landscape.field(control)
-    if field is None or not len(starts):
+    if not len(starts):
         return []
     n, x = landscape.n, starts.copy()
     with mpmath.workdps(COVER_DPS):
@@ -365,13 +391,10 @@ def _newton_arrays(landscape: Landscape, control: mpf, starts: Array) -> list[tu
     return list(places.values())
 
 
-def _boundary_degree(values: Sequence[Any], n: int) -> int | None:
-    """The degree of the gradient on the boundary of the grid: the winding number for n = 2, else 1 if it points outward."""
-    faces = [(axis, end) for axis in range(n) for end in (0, -1)]
-    outward = all(bool(np.all(np.take(values[axis], end, axis=axis) * (1 if end else -1) > 0)) for axis, end in faces)
-    if outward:
-        return 1
-    return _winding(values) if n == 2 else None
+def _points_outward(values: Sequence[Any]) -> bool:
+    """Whether the gradient points outward on every face of the grid: its degree there is one."""
+    faces = [(axis, end) for axis in range(len(values)) for end in (0, -1)]
+    return all(bool(np.all(np.take(values[axis], end, axis=axis) * (1 if end else -1) > 0)) for axis, end in faces)
 
 
 def _winding(values: Sequence[Any]) -> int | None:

@@ -11,17 +11,19 @@ Werner and Spence (1984) for symmetry-breaking bifurcations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 from mpmath import mpf
 
+from numerics.jets import Jet
 from numerics.landscape import Landscape, curvature, gradient, hessian
-from numerics.newton import Matrix, System, Vector, dot
+from numerics.newton import Matrix, System, Vector, dot, linear_solve
 
 if TYPE_CHECKING:
     from derive.action import Observable
 
-__all__ = ["coexistence", "critical_end", "crossing", "fold", "instability", "steepest"]
+__all__ = ["coexistence", "critical_end", "crossing", "fold", "instability", "landau", "steepest"]
 
 
 def _zeros(count: int) -> Vector:
@@ -131,13 +133,37 @@ def steepest(landscape: Landscape) -> System:
     return system
 
 
-def critical_end(landscape: Landscape) -> System:
-    """Unknowns (s, control, size): F' = F'' = F''' = 0, where two minima and the maximum between them merge."""
-    jet = landscape.jet(((), 4), ((1,), 3), ((2,), 3))
+def critical_end(landscape: Landscape, normal: Sequence[mpf]) -> System:
+    """Unknowns (x, control, size, v): two minima and the saddle between them merge, H v = 0 and D^3 F[v, v, v] = 0."""
+    n = landscape.n
+    jet = landscape.jet(*landscape.quartic)
 
     def system(y: Sequence[mpf]) -> tuple[Vector, Matrix]:
-        f = jet(y[:1], y[1], y[2])
-        orders = [(0,) * k for k in (1, 2, 3)]
-        return [f[order] for order in orders], [[f[(*order, k)] for k in range(3)] for order in orders]
+        x, control, size, v = y[:n], y[n], y[n + 1], y[n + 2 :]
+        f = jet(x, control, size)
+        h, bent = hessian(f, n), _times(curvature(f, n, v), v)
+        turns = [_times(hessian(f, n, (k,)), v) for k in range(n + 2)]
+        rows = [[f[i, k] for k in range(n + 2)] + _zeros(n) for i in range(n)]
+        rows += [[*(turn[i] for turn in turns), *h[i]] for i in range(n)]
+        rows.append([*_zeros(n + 2), *normal])
+        rows.append([*(dot(v, _times(curvature(f, n, v, (k,)), v)) for k in range(n + 2)), *(3 * b for b in bent)])
+        return [*gradient(f, n), *_times(h, v), dot(normal, v) - 1, dot(v, bent)], rows
 
     return system
+
+
+def landau(values: Jet, n: int, v: Sequence[mpf], dual: Sequence[mpf]) -> tuple[mpf, mpf, mpf]:
+    r"""The cubic and quartic coefficients of the action along the null vector v, all other directions relaxed.
+
+    .. math:: F(x + \epsilon v) = F + \tfrac{\epsilon^3}{6} F_{vvv}
+              + \tfrac{\epsilon^4}{24} \big(F_{vvvv} - 3\, w H^{-1} w\big), \qquad w = F_{xvv}
+
+    The third result is the size of the terms that they are made of, against which either may be said to vanish.
+    """
+    places = range(n)
+    w = _times(curvature(values, n, v), v)
+    bordered = [[*row, d] for row, d in zip(hessian(values, n), dual, strict=True)] + [[*dual, mpf(0)]]
+    relaxed = linear_solve(bordered, [*w, mpf(0)])[:n] if any(w) else _zeros(n)
+    terms = [values[i, j, k, m] * v[i] * v[j] * v[k] * v[m] for i, j, k, m in product(places, repeat=4)]
+    gain, magnitude = 3 * dot(w, relaxed), dot([abs(a) for a in v], [abs(a) for a in w])
+    return dot(v, w), sum(terms, mpf(0)) - gain, max(sum(map(abs, terms), abs(gain)), magnitude)

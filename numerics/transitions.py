@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import mpmath
 from mpmath import mpf
 
-from numerics.branches import BIFURCATION, FOLD, Atlas, Joint, Progress, Segment, survey
+from numerics.branches import BIFURCATION, FOLD, Atlas, Joint, Progress, Segment, softest, survey
+from numerics.coexistence import Coexistence, coexistences
 from numerics.continuation import Node, locate
 from numerics.critical import critical_end_point
 from numerics.landscape import Coordinates, Landscape, close, curvature, hessian
-from numerics.newton import Solution, Vector, dot, eigen, linear_solve, refine
+from numerics.newton import Solution, Vector, dot, eigen, refine
 from numerics.phases import names
 from numerics.points import Kind, Number, PhasePoint, Status, Transition, TransitionKind, Transitions
 from numerics.stationary import measure
-from numerics.systems import coexistence, crossing, fold, instability, steepest
+from numerics.systems import coexistence, crossing, fold, instability, landau, steepest
 
 if TYPE_CHECKING:
     from derive.action import EffectiveAction, Observable, Setup
@@ -37,7 +37,7 @@ _CLOSE = mpf("0.3")
 
 def transitions(
     action: EffectiveAction,
-    setup: Setup,
+    setup: Setup | None = None,
     digits: int = 15,
     over: tuple[object, object] | None = None,
     progress: Progress | None = None,
@@ -51,13 +51,13 @@ def transitions(
     stage. Raises `BoxError` where the declared box or window is not finite and `SetupError` for a bad ``over``.
     """
     begin = time.perf_counter()
-    landscape = Landscape(action, setup)
+    landscape = Landscape(action, action.setup({}) if setup is None else setup)
     atlas = survey(landscape, *(landscape.window() if over is None else landscape.interval(over)), progress)
     with mpmath.workdps(atlas.dps):
         searches = (_spinodals, _instabilities, _coexistences, _crossovers)
         found, notes = [entry for search in searches for entry in search(atlas, digits)], []
-        if landscape.n == 1 and action.size is not None:
-            if not any(entry.kind is TransitionKind.SPINODAL for entry in found):
+        if action.size is not None:
+            if landscape.n == 1 and not any(entry.kind is TransitionKind.SPINODAL for entry in found):
                 notes.append(f"no spinodal between {_span(atlas)}: the change is continuous there")
                 found += _steepest_points(atlas, digits)
             end = critical_end_point(atlas, digits, progress)
@@ -105,11 +105,9 @@ def _name(atlas: Atlas, x: Coordinates, t: mpf, besides: Sequence[Segment]) -> s
 
 def _null_vector(atlas: Atlas, node: Node) -> tuple[Vector, Vector]:
     """The critical eigenvector v at a node, in unscaled coordinates, and a dual vector: their product is one."""
-    n, scales = atlas.landscape.n, atlas.chart.scales
-    values, vectors = eigen([row[:n] for row in node.sight.jacobian[:n]])
-    critical = vectors[min(range(n), key=lambda k: abs(values[k]))]
-    vector = [a * s for a, s in zip(critical, scales, strict=True)]
-    return vector, [a / s for a, s in zip(critical, scales, strict=True)]
+    critical = softest(atlas.chart, node.sight.data)[1][0]
+    vector = [a * s for a, s in zip(critical, atlas.chart.scales, strict=True)]
+    return vector, [a / s for a, s in zip(critical, atlas.chart.scales, strict=True)]
 
 
 def _joints(atlas: Atlas, event: str) -> Iterator[tuple[Joint, Segment]]:
@@ -214,23 +212,11 @@ def _odd_part(image: Callable[[Sequence[mpf]], Coordinates], j: int, n: int) -> 
 
 
 def _order(landscape: Landscape, solution: Solution, dual: Vector) -> tuple[TransitionKind, str | None]:
-    r"""The order of an instability: the action along the critical vector, all other directions relaxed.
-
-    .. math:: F(x + \epsilon v) = F + \tfrac{\epsilon^3}{6} F_{vvv}
-              + \tfrac{\epsilon^4}{24} \big(F_{vvvv} - 3\, w H^{-1} w\big), \qquad w = F_{xvv}
-    """
-    n, places = landscape.n, range(landscape.n)
+    """The order of an instability, by the action along the critical vector."""
+    n = landscape.n
     x, control, v = solution.values[:n], solution.values[n], solution.values[n + 1 : 2 * n + 1]
-    jet = landscape.jet(((), 4))(x, control)
-    w = [dot(row, v) for row in curvature(jet, n, v)]
-    bordered = [[*row, d] for row, d in zip(hessian(jet, n), dual, strict=True)] + [[*dual, mpf(0)]]
-    relaxed = linear_solve(bordered, [*w, mpf(0)])[:n] if any(w) else [mpf(0)] * n
-    terms = [
-        jet[i, j, k, m] * v[i] * v[j] * v[k] * v[m] for i in places for j in places for k in places for m in places
-    ]
-    gain = 3 * dot(w, relaxed)
-    cubic, quartic, size = dot(v, w), sum(terms) - gain, sum(abs(term) for term in terms) + abs(gain)
-    if abs(cubic) > mpf("1e-10") * max(size, dot([abs(a) for a in v], [abs(a) for a in w])):
+    cubic, quartic, size = landau(landscape.jet(((), 4))(x, control), n, v, dual)
+    if abs(cubic) > mpf("1e-10") * size:
         return TransitionKind.INSTABILITY, "first"
     if abs(quartic) <= mpf("1e-10") * size:
         return TransitionKind.TRICRITICAL, None
@@ -261,33 +247,18 @@ def _segment_name(atlas: Atlas, segment: Segment) -> str:
 
 
 def _coexistences(atlas: Atlas, digits: int) -> Iterator[Transition]:
-    """Crossings of the actions of two minima, where no other minimum lies lower."""
-    minima = [segment for segment in atlas.segments if segment.index == 0]
-    for first, second in combinations(minima, 2):
-        for t in _crossings(atlas, first, second):
-            a, b = first.at(t), second.at(t)
-            if a is None or b is None or _are_images(atlas, a, b):
-                continue
-            if _is_lowest(atlas, a, t, (first, second)):
-                yield _coexistence(atlas, (first, second), (a, b), digits)
+    """Minima that share the lowest action."""
+    return (_coexistence(atlas, found, digits) for found in coexistences(atlas))
 
 
-def _are_images(atlas: Atlas, a: Node, b: Node) -> bool:
-    """Whether two nodes at one control are the same point, or symmetric images of each other."""
-    (x, control), (y, _) = atlas.chart.point(a.position), atlas.chart.point(b.position)
-    return any(
-        close(image, y, atlas.chart.scales, "1e-6") for image in atlas.landscape.orbit(x, control, atlas.chart.scales)
-    )
-
-
-def _coexistence(atlas: Atlas, segments: tuple[Segment, Segment], nodes: tuple[Node, Node], digits: int) -> Transition:
+def _coexistence(atlas: Atlas, located: Coexistence, digits: int) -> Transition:
     landscape, scales, n = atlas.landscape, atlas.chart.scales, atlas.landscape.n
-    (x, control), (y, _) = (atlas.chart.point(node.position) for node in nodes)
+    (x, control), (y, _) = (atlas.chart.point(node.position) for node in located.nodes)
     solution = refine(coexistence(landscape), [*x, *y, control], digits, [*scales, *scales, atlas.chart.unit(control)])
     found, control = [solution.values[:n], solution.values[n : 2 * n]], solution.values[2 * n]
     t = atlas.chart.coordinate(control)
     jets = [landscape.slopes(point, control) for point in found]
-    rivals = [node for segment, node in atlas.minima(t) if segment not in segments]
+    rivals = [node for segment, node in atlas.minima(t) if segment not in (located.first, located.second)]
     points = [*found, *(atlas.chart.point(node.position)[0] for node in rivals)]
     labels = names(landscape, control, points, [Kind.MINIMUM] * len(points))[:2]
     phases = [_phase(landscape, label, solution, k * n, 2 * n, digits) for k, label in enumerate(labels)]
@@ -303,64 +274,10 @@ def _coexistence(atlas: Atlas, segments: tuple[Segment, Segment], nodes: tuple[N
         _confirmed(
             solution,
             jets[0][(n,)] != jets[1][(n,)],
-            *(_near(atlas, point, t, node) for point, node in zip(found, nodes, strict=True)),
+            *(_near(atlas, point, t, node) for point, node in zip(found, located.nodes, strict=True)),
             *(eigen(hessian(jet, n))[0][0] > 0 for jet in jets),
         ),
     )
-
-
-def _is_lowest(atlas: Atlas, node: Node, t: mpf, own: Sequence[Segment]) -> bool:
-    """Whether no minimum at ``t``, those on its ``own`` segments aside, has a lower action than ``node``."""
-    value = node.sight.data[()]
-    return all(value <= other.sight.data[()] for segment, other in atlas.minima(t) if segment not in own)
-
-
-def _crossings(atlas: Atlas, first: Segment, second: Segment) -> list[mpf]:
-    """Where the actions of two segments cross: sampled by interpolation at the nodes of both, then by regula falsi."""
-    low, high = max(first.low, second.low), min(first.high, second.high)
-    if not low < high:
-        return []
-    inner = {node.position[-1] for segment in (first, second) for node in segment.nodes}
-    places = sorted({low, high} | {t for t in inner if low < t < high})
-    gaps = [_interpolated(atlas, first, t) - _interpolated(atlas, second, t) for t in places]
-    pairs = zip(places, places[1:], gaps, gaps[1:], strict=False)
-    return [t for a, b, fa, fb in pairs if (fa < 0) != (fb < 0) and (t := _equal(first, second, a, b)) is not None]
-
-
-def _interpolated(atlas: Atlas, segment: Segment, t: mpf) -> mpf:
-    """The action of a segment at ``t``: between near nodes by cubic interpolation with its exact slope, else solved for."""
-    a, b = segment.near(t)
-    width, n = b.position[-1] - a.position[-1], atlas.landscape.n
-    if width > _CLOSE and (node := segment.at(t)) is not None:
-        return node.sight.data[()]
-    w = (t - a.position[-1]) / width
-    rise, fall = (
-        node.sight.data[(n,)] * atlas.chart.rate(atlas.chart.control(node.position[-1])) * width for node in (a, b)
-    )
-    start, stop = (1 + 2 * w) * a.sight.data[()] + w * rise, (3 - 2 * w) * b.sight.data[()] - (1 - w) * fall
-    return (1 - w) ** 2 * start + w**2 * stop
-
-
-def _equal(first: Segment, second: Segment, low: mpf, high: mpf) -> mpf | None:
-    """The control coordinate between two at which the actions of both segments are equal."""
-
-    def gap(t: mpf) -> mpf:
-        a, b = first.at(t), second.at(t)
-        return mpf("nan") if a is None or b is None else a.sight.data[()] - b.sight.data[()]
-
-    old, new, f_old, f_new = low, high, gap(low), gap(high)
-    if mpmath.isnan(f_old) or mpmath.isnan(f_new) or (f_old < 0) == (f_new < 0):
-        return None
-    for _ in range(60):
-        move = -f_new * (new - old) / (f_new - f_old)
-        value = gap(new + move)
-        if mpmath.isnan(value):
-            return None
-        old, f_old = (new, f_new) if (value < 0) != (f_new < 0) else (old, f_old / 2)
-        new, f_new = new + move, value
-        if abs(move) < mpf("1e-9") * (high - low) or value == 0:
-            break
-    return new
 
 
 def _crossovers(atlas: Atlas, digits: int) -> Iterator[Transition]:
@@ -380,7 +297,7 @@ def _crossovers_on(atlas: Atlas, segment: Segment, observable: Observable, digit
         return landscape.observe(observable, x, control) - landscape.level(observable, control)
 
     for a, b, node in _zeros(segment, excess):
-        if _is_lowest(atlas, node, node.position[-1], [segment]):
+        if atlas.is_lowest(node, segment):
             yield _crossover(atlas, segment, node, (a, b), observable, digits)
 
 
@@ -431,7 +348,7 @@ def _steepest_points(atlas: Atlas, digits: int) -> list[Transition]:
         for segment in atlas.segments
         if segment.index == 0
         for _, _, node in _zeros(segment, bend)
-        if _is_lowest(atlas, node, node.position[-1], [segment])
+        if atlas.is_lowest(node, segment)
     ]
     if not found:
         return []

@@ -247,7 +247,7 @@ SOFTMAX_STEPS = (
         loss_jump,
         "Drop of the loss from a state of gap s_1 to one of gap s_2; at P* the two coexist and the loss jumps.",
         takes=("softmax loss",),
-        checks=(Check("slope of the loss integrated between them", "numeric", _jump_claim),),
+        checks=(Check("slope of the loss integrated between them", "numeric", _jump_claim, quick=False),),
         source=_PAPER,
     ),
 )

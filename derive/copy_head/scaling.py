@@ -506,7 +506,7 @@ _CROSSOVER = Step(
     "Copy weight one half on the branch of the global minimum, by dominant balance: P u^2 is of order L^(2/3), where the"
     " constant mode is saturated and the token modes are not. The corrections start at L^(-1/3).",
     takes=("linear action", "copy weight"),
-    checks=(Check("crossover of the action at L = 10^240, every term", "numeric", _crossover_claim),),
+    checks=(Check("crossover of the action at L = 10^240, every term", "numeric", _crossover_claim, quick=False),),
     source=_CLAIM,
 )
 
@@ -549,7 +549,9 @@ SOFTMAX_STEPS = (
         sample_law,
         "Series in 1/ell and ln ell with ell = ln sqrt(L); P*/(L ln^2 L) tends to a constant, but only logarithmically.",
         takes=("softmax threshold",),
-        checks=(Check("coexistence in the action at L = exp(2 10^40), every order", "numeric", _sample_claim),),
+        checks=(
+            Check("coexistence in the action at L = exp(2 10^40), every order", "numeric", _sample_claim, quick=False),
+        ),
         source=_CLAIM,
     ),
     Step(
@@ -558,7 +560,11 @@ SOFTMAX_STEPS = (
         resummed_law,
         "All powers of ln L summed, order by order in gamma_w; what is left out is of relative order L^(-1/2).",
         takes=("softmax threshold",),
-        checks=(Check("coexistence in the action at L = exp(2 10^20), every order", "numeric", _resummed_claim),),
+        checks=(
+            Check(
+                "coexistence in the action at L = exp(2 10^20), every order", "numeric", _resummed_claim, quick=False
+            ),
+        ),
         source=_CLAIM,
     ),
 )
@@ -572,7 +578,9 @@ COMPARISON_STEPS = (
         "Where P* = P_x: beyond this length the softmax head needs fewer samples than the linear head. Leading order, for"
         " (V - 1) gamma_w/gamma_g small against one; the corrections are of order L^(-1/3).",
         takes=("softmax threshold", "crossover law"),
-        checks=(Check("P* = P_x in both actions at gamma_g/gamma_w = 10^160", "numeric", _break_even_claim),),
+        checks=(
+            Check("P* = P_x in both actions at gamma_g/gamma_w = 10^160", "numeric", _break_even_claim, quick=False),
+        ),
         source=_CLAIM,
     ),
 )

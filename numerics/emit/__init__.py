@@ -1,5 +1,5 @@
 """SymPy expressions to numbers: one function, `emit`, and one lookup table per target."""
 
-from numerics.emit.emitted import EmissionError, Emitted, PrecisionError, derivatives, emit
+from numerics.emit.emitted import EmissionError, Emitted, PrecisionError, emit
 
-__all__ = ["EmissionError", "Emitted", "PrecisionError", "derivatives", "emit"]
+__all__ = ["EmissionError", "Emitted", "PrecisionError", "emit"]

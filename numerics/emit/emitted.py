@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
 from math import log10
 from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
-from sympy import Basic, Expr, Float, MatrixBase, Symbol, SympifyError, Tuple, diff, sympify
+from sympy import Basic, Expr, Float, MatrixBase, Symbol, SympifyError, Tuple, sympify
 
 from derive.exact import ExactnessError, refuse_floats, refuse_twins
 from numerics.emit.graph import Graph
 from numerics.emit.printers import TARGETS, Target
 from numerics.emit.rewrite import rewrite
 
-__all__ = ["EmissionError", "Emitted", "PrecisionError", "derivatives", "emit"]
+__all__ = ["EmissionError", "Emitted", "PrecisionError", "emit"]
 
 
 class Stack(NamedTuple):
@@ -133,21 +132,6 @@ def emit(expressions: Any, arguments: Sequence[Symbol], target: str = "numpy", s
     except OverflowError:
         raise EmissionError("the expression holds a number beyond the range of float64") from None
     return Emitted(source, target, tuple(symbol.name for symbol in arguments), _shape(expressions))
-
-
-def derivatives(value: Expr, variables: Sequence[Symbol], order: int) -> tuple[Any, ...]:
-    """(value, gradient, Hessian, ...) up to ``order`` as nested tuples; entries equal by symmetry are one object."""
-    known: dict[tuple[int, ...], Expr] = {(): value}
-    for depth in range(1, order + 1):
-        for index in combinations_with_replacement(range(len(variables)), depth):
-            known[index] = diff(known[index[:-1]], variables[index[-1]])
-
-    def tensor(index: tuple[int, ...], depth: int) -> Any:
-        if len(index) == depth:
-            return known[tuple(sorted(index))]
-        return tuple(tensor((*index, place), depth) for place in range(len(variables)))
-
-    return tuple(tensor((), depth) for depth in range(order + 1))
 
 
 def _refuse(leaves: Sequence[Basic], arguments: Sequence[Symbol], target: Target, name: str) -> None:

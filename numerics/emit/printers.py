@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from sympy import Add, And, Basic, Expr, Integer, Mul, Not, Or, Piecewise, Pow, Rational, S, Symbol
@@ -138,7 +139,9 @@ class _GraphPrinter:
         return total
 
     def _print_Mul(self, node: Mul) -> _Code:
-        coefficient, factors = node.as_coeff_mul()
+        # Not by `as_coeff_mul`: what SymPy caches holds equal factors, but other objects, which have no code yet.
+        coefficient = prod((factor for factor in node.args if isinstance(factor, Rational)), start=S.One)
+        factors = [factor for factor in node.args if not isinstance(factor, Rational)]
         above: list[_Code] = []
         below: list[_Code] = []
         for factor in sorted(factors, key=_varies):  # constants first: one pass over an array instead of two
@@ -313,6 +316,7 @@ _MPMATH_FUNCTIONS = {
     "Abs": "abs",
     "Erfc": "mpmath.erfc",
     "Exp": "mpmath.exp",
+    "LambertW": "mpmath.lambertw",
     "Nonzero": "nonzero",
     "expm1": "expm1",
     "log1p": "log1p",

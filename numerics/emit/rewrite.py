@@ -116,10 +116,10 @@ def rewrite(expressions: Sequence[Basic], bounded_exponents: bool) -> list[Basic
     expressions = _normal(expressions, rules)
     for node in Graph(expressions).nodes:  # children first, so that the rules never recurse far
         rules.plain(node)
-    return _powers_of_exponentials([rules.plain(expression) for expression in expressions])
+    return _powers_of_exponentials([rules.plain(expression) for expression in expressions], bounded_exponents)
 
 
-def _powers_of_exponentials(expressions: Sequence[Basic]) -> list[Basic]:
+def _powers_of_exponentials(expressions: Sequence[Basic], flat: bool) -> list[Basic]:
     """Exponents that are small multiples of each other share one exponential; signs do not mix: 1/exp may overflow."""
     graph = Graph(expressions)
     parts = {node: node.args[0].primitive() for node in graph.nodes if isinstance(node, exp)}
@@ -128,7 +128,7 @@ def _powers_of_exponentials(expressions: Sequence[Basic]) -> list[Basic]:
         smallest[content] = min(coefficient, smallest.get(content, coefficient))
     images: list[Basic] = []
     for node, children in zip(graph.nodes, graph.children, strict=True):
-        image = _rebuilt(node, [graph.nodes[child] for child in children], [images[child] for child in children])
+        image = _rebuilt(node, [graph.nodes[child] for child in children], [images[child] for child in children], flat)
         if node in parts:
             coefficient, content = parts[node]
             ratio = coefficient / smallest[content]
@@ -143,11 +143,13 @@ def _normal(expressions: Sequence[Basic], rules: _Rules) -> list[Basic]:
     graph = Graph(expressions)
     images: list[Basic] = []
     for node, children in zip(graph.nodes, graph.children, strict=True):
-        image = _rebuilt(node, [graph.nodes[child] for child in children], [images[child] for child in children])
+        old, new = [graph.nodes[child] for child in children], [images[child] for child in children]
+        image = _rebuilt(node, old, new, rules.bounded)
         if type(image) in DEFINED_BY:
             image = DEFINED_BY[type(image)](*image.args)
         if isinstance(image, Add):
-            image = _over_one_denominator(_complements(image, _COMPLEMENT), rules)
+            image = _complements(image, _COMPLEMENT)
+            image = _over_one_denominator(image, rules) if rules.bounded else image
         images.append(image)
     return [images[root] for root in graph.roots]
 
@@ -171,12 +173,16 @@ def _complements(node: Expr, table: Mapping[type[Basic], tuple[tuple[int, Callab
     return Add(*terms, *found) if found else node
 
 
-def _rebuilt(node: Basic, old: Sequence[Basic], new: Sequence[Basic]) -> Basic:
+def _rebuilt(node: Basic, old: Sequence[Basic], new: Sequence[Basic], flat: bool = True) -> Basic:
+    """``node`` with other children: itself where none changed; sums and products merge with theirs if ``flat``."""
     numbers = bool(new) and isinstance(node, Add | Mul | Pow) and all(isinstance(part, Rational) for part in new)
-    if not numbers and all(ours is theirs for ours, theirs in zip(old, new, strict=True)):
+    if numbers:
+        return node.func(*new)
+    if all(ours is theirs for ours, theirs in zip(old, new, strict=True)):
         return node
     # SymPy's simplification of a function at construction is slow, and has been through already
-    return node.func(*new, evaluate=False) if isinstance(node, Function) else node.func(*new)
+    nested = isinstance(node, Function) or (not flat and isinstance(node, Add | Mul | Pow))
+    return node.func(*new, evaluate=False) if nested else node.func(*new)
 
 
 class _Facts:
@@ -266,7 +272,7 @@ class _Rules(_Facts):
 
     def __init__(self, bounded_exponents: bool) -> None:
         super().__init__()
-        self._bounded = bounded_exponents
+        self.bounded = bounded_exponents
         self._plain: dict[Basic, Basic] = {}
         self._pair: dict[Expr, tuple[Expr, Expr]] = {}
         self._soft: dict[Basic, bool] = {}
@@ -298,7 +304,7 @@ class _Rules(_Facts):
         return self._plain[node]
 
     def _same(self, node: Basic) -> Basic:
-        return _rebuilt(node, node.args, [self.plain(argument) for argument in node.args])
+        return _rebuilt(node, node.args, [self.plain(argument) for argument in node.args], self.bounded)
 
     # sums: complements, and what cancels over one denominator
 
@@ -309,7 +315,7 @@ class _Rules(_Facts):
     # products and powers: mantissa and exponent
 
     def _quotient(self, node: Expr) -> Expr:
-        soft = [factor for factor in Mul.make_args(node) if self.soft(factor)] if self._bounded else []
+        soft = [factor for factor in Mul.make_args(node) if self.soft(factor)] if self.bounded else []
         if len(soft) < 2 and not (soft and isinstance(soft[0], Pow) and soft[0].exp < 0):
             return self._same(node)
         mantissa, exponent = self.pair(node)
@@ -386,7 +392,7 @@ class _Rules(_Facts):
             return _log_near_one(self.plain(node))
         if isinstance(node, Add):
             return self._log_sum(node)
-        if not self._bounded:
+        if not self.bounded:
             return _log_near_one(self.plain(node))
         if isinstance(node, Pow) and self.sign(node.base) == 2:
             return node.exp * self._log(node.base)
@@ -424,7 +430,7 @@ class _Rules(_Facts):
                 first, second, mantissa = second, first, other
             if self.sign(mantissa) == 2:
                 return first + log(mantissa) + _log_one_minus_exp(second - first)
-        if not self._bounded:
+        if not self.bounded:
             return _log_near_one(self.plain(node))
         one = groups.get(S.Zero) is S.One
         if len(groups) > 1 and all(self.sign(mantissa) == 2 for mantissa in groups.values()):

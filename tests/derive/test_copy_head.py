@@ -14,6 +14,7 @@ MODELS = {
     "loss 1/L": Model(loss_factor=1 / L),
     "shift 2": Model(shift=2),
     "gamma_w doubled": Model(weight_decay=2 * gamma_w),
+    "all at once": Model(loss_factor=1 / L, weight_decay=2 * gamma_w, score_decay=3 * gamma_g, shift=2),
 }
 SWAPPED = {L: V, V: L}
 

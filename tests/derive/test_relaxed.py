@@ -4,40 +4,22 @@ import mpmath
 import pytest
 from sympy import lambdify
 
-from derive.copy_head import linear, relaxed, softmax
+from derive.copy_head import relaxed, softmax
 from derive.copy_head.enumeration import Population, circulant, constant, invariant_directions, stationary_point
 from derive.copy_head.model import L, Model, P, T, V, gamma_g, gamma_w, s
-from derive.derivation import Derivation
 
 SIZES = {L: 32, V: 8, gamma_w: 1, gamma_g: 1, T: 0}
 
 
-def chain(head, steps, model=Model()):  # noqa: B008 (frozen)
-    """The head's derivation with the relaxed steps at its end."""
-    names = {step.name for step in steps}
-    return Derivation(head.__name__, model, (*(x for x in head.derivation().steps if x.name not in names), *steps))
-
-
 @pytest.fixture(scope="module")
 def derivation():
-    return chain(softmax, relaxed.SOFTMAX_STEPS)
+    return softmax.derivation()
 
 
 def function(derivation, name):
     """Result ``name`` at L = 32, V = 8 as a function of (s, P)."""
     value = derivation.value(name).subs(relaxed.COPIED, derivation.value("copied attention"))
     return lambdify((s, P), value.subs(SIZES), "mpmath")
-
-
-@pytest.mark.parametrize("head", ["softmax", "linear"])
-def test_checks_follow_the_model(head):
-    changed = Model(loss_factor=1 / L, weight_decay=2 * gamma_w, score_decay=3 * gamma_g, shift=2)
-    steps = {"softmax": relaxed.SOFTMAX_STEPS, "linear": relaxed.LINEAR_STEPS}[head]
-    chained = chain({"softmax": softmax, "linear": linear}[head], steps, changed)
-    mine = {step.name for step in steps}
-    reports = [report for report in chained.check(quick=True) if report.step in mine]
-    assert {report.step for report in reports} == mine
-    assert not [report for report in reports if not report.passed]
 
 
 def data_at_full_size(samples, gap, same):

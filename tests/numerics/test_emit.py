@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 from derive.exact import ExactnessError
-from numerics.emit import EmissionError, PrecisionError, derivatives, emit
+from numerics.emit import EmissionError, PrecisionError, emit
+from numerics.jets import derivatives, indices
 
 x, y, a, b, N = sp.symbols("x y a b N")
 s = sp.Symbol("s", nonnegative=True)
@@ -95,7 +96,7 @@ def test_reference_values(expression, arguments, point, text):
 @pytest.mark.parametrize("u", [3, 10, 30, 1000])
 def test_the_logarithm_of_erfc_far_out(u):
     """Value and slope keep their digits; further derivatives, as SymPy writes them, cancel by u^2 each."""
-    value, (slope,), ((curvature,),) = derivatives(sp.log(sp.erfc(x)), [x], 2)
+    value, slope, curvature = (sp.diff(sp.log(sp.erfc(x)), x, order) for order in range(3))
     exact = emit((value, slope, curvature), [x], "mpmath").to_digits(u, digits=20)
     ours = emit((value, slope, curvature), [x])(u)
     assert relative_error(ours[0], exact[0]) < 1e-15
@@ -219,6 +220,15 @@ def test_digits_lost_to_cancellation_are_won_back(digits):
     assert abs(series - exact) < mpmath.mpf(10) ** (-digits) * abs(exact)
 
 
+@pytest.mark.parametrize("u", ["1e-30", "3/10", "7", "1e1000"])
+def test_the_lambert_function_of_a_bound(u):
+    bound = emit(sp.LambertW(L), [L], "mpmath").to_digits(u, digits=40)
+    mp.dps = 60
+    assert mpmath.almosteq(bound * mpmath.exp(bound), emit(L, [L], "mpmath")(u), mpmath.mpf(10) ** -35)
+    with pytest.raises(EmissionError, match="numpy has no LambertW"):
+        emit(sp.LambertW(L), [L])
+
+
 def test_long_arguments_are_not_rounded_away():
     value = emit(N * sp.log(1 + 1 / N) - 1, [N], "mpmath").to_digits(10**200, digits=20)
     assert mpmath.almosteq(value, mpmath.mpf("-5e-201"), 1e-15)
@@ -337,15 +347,26 @@ def test_the_source_of_a_small_expression():
     )
 
 
-def test_derivatives_are_symmetric_and_share_their_temporaries():
+def test_derivatives_are_those_of_sympy_and_share_their_temporaries():
     value = sp.log(1 + x**2 * y) + SOFTPLUS * y
-    together = derivatives(value, [x, y], 3)
-    assert together[1] == (sp.diff(value, x), sp.diff(value, y))
-    assert together[2][0][1] is together[2][1][0]
-    assert together[3][1][0][1] is together[3][0][1][1]
-    function, alone = emit(together, [x, y]), emit(together[3], [x, y])
+    wanted = indices(2, ((), 3))
+    together = derivatives(value, (x, y), wanted)
+    by_sympy = [sp.diff(value, *(((x, y)[place]) for place in index)) if index else value for index in wanted]
+    function, alone, reference = emit(together, [x, y]), emit(together[-4:], [x, y]), emit(by_sympy, [x, y])
     assert len(function.source) < 2 * len(alone.source)
-    assert np.allclose(flat(function(0.3, 0.7)[3]), flat(alone(0.3, 0.7)), rtol=1e-13)
+    assert np.allclose(function(0.3, 0.7), reference(0.3, 0.7), rtol=1e-13)
+    assert np.allclose(function(0.3, 0.7)[-4:], alone(0.3, 0.7), rtol=1e-13)
+
+
+def test_the_source_does_not_depend_on_what_was_emitted_before():
+    """SymPy caches what it takes apart, by equality: parts that are equal but other objects must not be printed anew."""
+    value = s**2 * L + sp.log(1 + L * ATTENTION**2) / (L + ATTENTION)
+    first = emit(derivatives(value, (s, L), indices(1, ((), 3), ((1,), 2))), [s, L], "mpmath")
+    derivatives.cache_clear()
+    emit(derivatives(value, (s, L), indices(1, ((), 4))), [s, L], "mpmath")
+    derivatives.cache_clear()
+    again = emit(derivatives(value, (s, L), indices(1, ((), 3), ((1,), 2))), [s, L], "mpmath")
+    assert len(again.source) == len(first.source)
 
 
 def large_expression(operations):

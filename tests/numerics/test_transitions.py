@@ -1,5 +1,7 @@
 """Transitions against exact answers, to all digits asked for."""
 
+from dataclasses import replace
+
 import mpmath
 import pytest
 from mpmath import mpf
@@ -16,6 +18,10 @@ INSTABILITY, CROSSOVER, END = TransitionKind.INSTABILITY, TransitionKind.CROSSOV
 
 def solve(action, digits=15, over=None, **values):
     return transitions(action, action.setup(values), digits, over)
+
+
+def texts(found, digits):
+    return [replace(entry.value, digits=digits).text for entry in found]
 
 
 def agree(number, exact, digits):
@@ -52,7 +58,7 @@ def test_second_order_transition(action, digits):
 def test_the_order_of_an_instability_is_determined_not_assumed():
     found = solve(zoo.shifted_landau_six(), 30)
     assert [(t.kind, t.order) for t in found] == [(INSTABILITY, "first"), (COEXISTENCE, "first"), (SPINODAL, None)]
-    assert [t.text(12) for t in found] == ["1.00000000000", "1.18750000000", "1.25000000000"]
+    assert texts(found, 12) == ["1.00000000000", "1.18750000000", "1.25000000000"]
 
 
 @pytest.mark.parametrize(("k", "order"), [("1/3", "second"), ("1/5", "first")])
@@ -96,10 +102,26 @@ def test_critical_end_point_from_the_first_order_side(digits):
         (SPINODAL, "low"),
         (END, None),
     ]
-    assert [t.text(6) for t in found] == ["1.00000", "3.00000", "5.00000", "3.00000"]
+    assert texts(found, 6) == ["1.00000", "3.00000", "5.00000", "3.00000"]
     assert agree(found[0].value, lambda: mpf(1), digits)
     assert agree(found[-1].value, lambda: mpf(3), digits)
     assert agree(found[-1].at["size"], lambda: mpf(2), digits)
+
+
+@pytest.mark.parametrize("digits", LADDER)
+@pytest.mark.parametrize("length", ("5", "1"))
+def test_critical_end_point_of_two_order_parameters(digits, length):
+    """From the first-order side directly, from the continuous side through a larger size."""
+    end = solve(zoo.cusp_along_a_diagonal(), digits, size=length).of("critical-end-point")
+    assert agree(end.value, lambda: mpf(3), digits)
+    assert agree(end.at["size"], lambda: mpf(2), digits)
+    assert [number.text for number in end.phases[0].order_parameters.values()] == ["0", "0"]
+
+
+@pytest.mark.parametrize(("length", "first_order"), [("2.01", True), ("1.99", False)])
+def test_coexistence_on_one_side_of_the_end_point_only(length, first_order):
+    found = solve(zoo.cusp_along_a_diagonal(), size=length)
+    assert any(t.kind is COEXISTENCE for t in found) == first_order
 
 
 @pytest.mark.parametrize("digits", LADDER)
@@ -120,7 +142,7 @@ def test_spinodals_close_to_the_end_point(above):
 
 def test_an_isolated_well_has_two_spinodals_and_two_coexistences():
     found = solve(zoo.isolated_well(), 20)
-    assert [t.text(6) for t in found if t.kind is SPINODAL] == ["2.00000", "3.00000"]
+    assert texts([t for t in found if t.kind is SPINODAL], 6) == ["2.00000", "3.00000"]
     assert found.status is Status.OK
 
 
@@ -163,8 +185,19 @@ def test_an_empty_window_is_an_error():
 
 def test_error_bounds_the_printed_string():
     (coexistence, _) = solve(zoo.landau_six(), 5)
-    assert (coexistence.text(), coexistence.error) == ("0.18750", "5e-6")
-    assert coexistence.text(3) == "0.188"
+    assert (str(coexistence.value), coexistence.error) == ("0.18750", "5e-6")
+    assert texts([coexistence], 3) == ["0.188"]
+
+
+def test_a_transition_is_found_by_its_kind_and_phase():
+    action = zoo.landau_six()
+    found = transitions(action, digits=50)
+    assert str(found.of("coexistence").value) == "0.1875" + 46 * "0"
+    assert found.of("spinodal", "ordered") is found[1]
+    with pytest.raises(LookupError, match=r"no spinodal \(zero\); there is coexistence, spinodal \(ordered\)"):
+        found.of("spinodal", "zero")
+    with pytest.raises(LookupError, match="there is no transition"):
+        solve(action, over=("1", "2")).of("coexistence")
 
 
 def test_progress_is_reported():

@@ -128,3 +128,23 @@ def double_root():
 def two_roots():
     """F' = t^2 - 4 t."""
     return action(a * (t**3 / 3 - 2 * t**2), (OrderParameter(t, "t", S(-2), S(6)),))
+
+
+def cusp_along_a_diagonal():
+    """The cusp in (x + y)/2 beside a stiff direction x - y + (x + y)^2/8: three stationary points on one parabola.
+
+    With s = (x + y)/2 and d = x - y + s^2/2 the action is s^4/4 - (size - 2) s^2/2 - (a - 3) s + 2 d^2: the end point is
+    s = 0, d = 0, at a = 3, size = 2.
+    """
+    s = (x + y) / 2
+    value = s**4 / 4 - (size - 2) * s**2 / 2 - (a - 3) * s + 2 * (x - y + s**2 / 2) ** 2
+    return action(value, (box(x, 12), box(y, 12)), parameters=(Parameter(size, "size"),), size=size)
+
+
+def metastable_fold():
+    """x as in `cusp`, but with a mirror-symmetric y whose second pair of minima is never lowest: no end point of its own.
+
+    -a (y^2 - 1)^2/... : y has minima at 0 and, from a fold on, at two others whose action stays above.
+    """
+    value = x**2 / 2 + size * (y**2 / 2 - a * y**4 / 4 + a**2 * y**6 / 20) - a * x
+    return action(value, (box(x, 20), box(y, 12)), parameters=(Parameter(size, "size"),), size=size)

@@ -1,0 +1,46 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+# Fixed threads: the last bits of a result must not depend on the machine's core count.
+export OMP_NUM_THREADS = 1
+export OPENBLAS_NUM_THREADS = 1
+export MKL_NUM_THREADS = 1
+
+.PHONY: demo test test-all bench lint install clean
+
+# Two lanes for two cores: the checked derivation, and meanwhile the transitions and the picture.
+demo: install
+	@mkdir -p demo
+	@{ $(BIN)/spinodal transitions copy-head/linear L=256 V=8 --digits 30 && echo && \
+	   $(BIN)/spinodal transitions copy-head/softmax L=32 V=8 --digits 30 && echo && \
+	   $(BIN)/spinodal figure softmax-landscape --out demo; } > demo/transitions.txt 2>&1 & numbers=$$!; \
+	$(BIN)/spinodal derive copy-head/softmax --check --quick; checks=$$?; \
+	wait $$numbers; found=$$?; echo; cat demo/transitions.txt; exit $$((checks | found))
+
+test: install
+	$(PYTEST) -n 2 -m "not slow"
+
+test-all: install
+	$(PYTEST) -n 2
+
+bench: install
+	$(PYTEST) -o addopts="--import-mode=importlib" -o python_files="bench_*.py" -o python_functions="bench_*" tests/bench
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf demo build *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .benchmarks

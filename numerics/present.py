@@ -1,0 +1,178 @@
+"""Records on paper: points, transitions and asymptotic comparisons as tables for people and documents for scripts.
+
+A document holds every number as the decimal string that its error bound belongs to; a table shows the same strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from numerics.points import Number, Point, Points, Transition, Transitions
+
+if TYPE_CHECKING:
+    from numerics.asymptotics import AsymptoticReport, Rung
+
+__all__ = [
+    "heading",
+    "outcome",
+    "point_json",
+    "points_table",
+    "report_json",
+    "report_text",
+    "table",
+    "transition_json",
+    "transitions_table",
+]
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows of text under headers; nothing is taken for a number and rounded."""
+    return tabulate(list(rows), headers, tablefmt="simple", disable_numparse=True)
+
+
+def heading(theory: str, values: Mapping[str, str], digits: int) -> str:
+    """What a table is about: theory, parameters, digits."""
+    return f"{theory}: {_shown(values)}; {digits} digits"
+
+
+def _shown(values: Mapping[str, str]) -> str:
+    """The parameters in one line; a number of hundreds of digits by its first and last."""
+    short = {key: value if len(value) <= 40 else f"{value[:16]}...{value[-8:]}" for key, value in values.items()}
+    return ", ".join(f"{key} = {value}" for key, value in short.items())
+
+
+def _texts(numbers: Mapping[str, Number]) -> dict[str, str]:
+    return {name: number.text for name, number in numbers.items()}
+
+
+def point_json(point: Point) -> dict[str, Any]:
+    """One stationary point for a document."""
+    return {
+        "name": point.name,
+        "kind": point.kind.value,
+        "stability": point.stability.value,
+        "order_parameters": _texts(point.order_parameters),
+        "action": point.action.text,
+        "error": point.error,
+        "hessian": [eigenvalue.text for eigenvalue in point.hessian],
+        "observables": _texts(point.observables),
+    }
+
+
+def points_table(found: Points) -> str:
+    """One column per point, one row per quantity: many digits stay readable."""
+    rows = [
+        ("kind", *(point.kind.value for point in found)),
+        ("stability", *(point.stability.value for point in found)),
+        *_rows(found, lambda point: _texts(point.order_parameters)),
+        ("action", *(point.action.text for point in found)),
+        ("error", *(point.error for point in found)),
+        ("Hessian", *("\n".join(eigenvalue.text for eigenvalue in point.hessian) for point in found)),
+        *_rows(found, lambda point: _texts(point.observables)),
+    ]
+    return table(("phase", *(point.name for point in found)), rows)
+
+
+def _rows(found: Points, quantities: Callable[[Point], dict[str, str]]) -> Iterator[tuple[str, ...]]:
+    columns = [quantities(point) for point in found]
+    for name in columns[0] if columns else ():
+        yield name, *(column[name] for column in columns)
+
+
+def transition_json(entry: Transition) -> dict[str, Any]:
+    """One transition for a document; a phase, an observable or a size stands only where there is one."""
+    row: dict[str, Any] = {"kind": entry.kind.value, "order": entry.order}
+    if entry.phase is not None:
+        row["phase"] = entry.phase
+    if entry.observable is not None:
+        row["observable"] = entry.observable
+    row |= {"control": entry.control, "value": entry.value.text, "error": entry.error, "certified": entry.certified}
+    if entry.at:
+        row["at"] = _texts(entry.at)
+    row["phases"] = [
+        {"name": phase.name, "order_parameters": _texts(phase.order_parameters), "action": phase.action.text}
+        for phase in entry.phases
+    ]
+    return row
+
+
+def transitions_table(control: str, found: Transitions, within: str = "") -> str:
+    """One row per transition; where none is of first order, a line that says so, ``within`` a range of the control."""
+    rows = [(_kind(entry), entry.order or "", entry.value.text, entry.error, _where(entry)) for entry in found]
+    text = table(("transition", "order", control, "error", "where"), rows)
+    if any(entry.order == "first" for entry in found):
+        return text
+    return f"{text}\n\nThere is no first-order transition{within}."
+
+
+def _kind(entry: Transition) -> str:
+    what = entry.phase or entry.observable
+    return f"{entry.kind.value} ({what})" if what else entry.kind.value
+
+
+def _where(entry: Transition) -> str:
+    """The size at a critical end point, then each phase's order parameters; phases that meet share their lines."""
+    lines = [f"{name} = {number.text}" for name, number in entry.at.items()]
+    places: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for phase in entry.phases:
+        places.setdefault(tuple(_texts(phase.order_parameters).items()), []).append(phase.name)
+    for place, names in places.items():
+        lines += [f"{', '.join(names)}: {name} = {text}" for name, text in place]
+    return "\n".join(lines)
+
+
+def outcome(found: Points | Transitions | AsymptoticReport) -> dict[str, Any]:
+    """How a computation ended, for the end of a document."""
+    return {"status": found.status.value, "notes": list(found.notes), "seconds": round(found.seconds, 3)}
+
+
+_RUNG = ("value", "ratio", "leading", "partial", "difference", "next_term", "explained")
+
+
+def _brief(number: Number) -> str:
+    """A number for a column of a table; the JSON document has all its digits."""
+    return replace(number, digits=min(number.digits, 10)).text
+
+
+def _rungs(report: AsymptoticReport) -> Iterator[tuple[str, Rung]]:
+    from numerics.asymptotics import size_text
+
+    return ((size_text(rung.size), rung) for rung in report.rungs)
+
+
+def report_json(report: AsymptoticReport) -> dict[str, Any]:
+    """A series and its comparison with exact values, for a document."""
+    series = report.series
+    return {
+        "name": series.name,
+        "meaning": series.meaning,
+        "transition": series.kind,
+        "setup": dict(report.parameters),
+        "scale": str(series.scale),
+        "terms": [str(term) for term in series.terms],
+        "next_term": str(series.next_term),
+        "rungs": [
+            {"size": size, **{name: getattr(rung, name).text for name in _RUNG}, "error": rung.value.bound}
+            for size, rung in _rungs(report)
+        ],
+        **outcome(report),
+    }
+
+
+def report_text(theory: str, report: AsymptoticReport) -> str:
+    """A series, and one row per size of its comparison with exact values."""
+    series = report.series
+    rows = [
+        (size, rung.value.text, *(_brief(getattr(rung, name)) for name in _RUNG[1:])) for size, rung in _rungs(report)
+    ]
+    return "\n".join(
+        [
+            f"{theory}, {series.name}: {series.meaning} ({_shown(report.parameters)})\n",
+            f"  {series.scale} * ({' + '.join(map(str, series.terms))} + ...), next term {series.next_term}\n",
+            table((series.size.name, *(name.replace("_", " ") for name in _RUNG)), rows),
+        ]
+    )

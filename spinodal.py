@@ -1,0 +1,474 @@
+"""Spinodal's command line: thin verbs over the rooms.
+
+``spinodal VERB [THEORY] [KEY=VALUE ...] [options]``. Results go to standard output, progress and notes to standard
+error. Exit codes: 0 done; 2 bad input, with one message; 3 ran, but did not reach what was asked; 130 interrupted.
+Everything but click is imported inside the verbs, so that help is instant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from sympy import Rational
+
+    from derive.action import EffectiveAction, Setup
+    from derive.catalogue import Theory
+    from derive.derivation import CheckReport, Derivation
+    from numerics.asymptotics import AsymptoticReport
+    from numerics.points import Points, Transitions
+
+__version__ = "0.1.0"
+
+BAD_INPUT, NOT_REACHED, INTERRUPTED = 2, 3, 130
+LONGEST_MESSAGE = 500
+
+
+class BadInput(click.ClickException):
+    """An argument is wrong; the message names it and says what would be right."""
+
+    exit_code = BAD_INPUT
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one verb; turn every refusal into one message and an exit code."""
+    try:
+        code = cli.main(arguments, prog_name="spinodal", standalone_mode=False)
+    except click.ClickException as error:
+        _complain(error.format_message())
+        code = BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        code = INTERRUPTED
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str) -> None:
+    line = " ".join(message.split())
+    if len(line) > LONGEST_MESSAGE:
+        line = f"{line[: LONGEST_MESSAGE // 2]} ... {line[-LONGEST_MESSAGE // 2 :]}"
+    click.echo(f"spinodal: {line}", err=True)
+
+
+def _print(text: str) -> None:
+    """Write a result; a reader that closed the pipe has had what it wanted, any other failure is an error."""
+    try:
+        click.echo(text)
+    except OSError as error:
+        # What is left in the buffer must not fail a second time when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise click.exceptions.Exit(0) from None
+        raise BadInput(f"cannot write the output: {error.strerror}") from None
+
+
+def _print_json(document: Mapping[str, Any]) -> None:
+    _print(json.dumps(document, indent=1, allow_nan=False))
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+class Digits(click.ParamType):
+    """A number of significant digits."""
+
+    name = "N"
+    largest = 10_000
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        # The length is looked at first: int() itself refuses absurdly long numbers with an error of its own.
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= self.largest):
+            raise BadInput(f"--digits {text}: give a whole number from 1 to {self.largest}")
+        return int(text)
+
+
+@contextmanager
+def _arguments() -> Iterator[None]:
+    """Inside, what the rooms refuse is a wrong argument of the user's."""
+    from derive.action import SetupError
+    from derive.exact import ExactnessError
+
+    try:
+        yield
+    except (SetupError, ExactnessError) as error:
+        raise BadInput(str(error)) from None
+
+
+def _theory(name: str) -> Theory:
+    from derive.catalogue import UnknownTheoryError, find
+
+    try:
+        return find(name)
+    except UnknownTheoryError as error:
+        raise BadInput(str(error)) from None
+
+
+def _pairs(words: Iterable[str]) -> dict[str, str]:
+    """The texts of ``KEY=VALUE ...`` by key; they are parsed, never evaluated, where their meaning is known."""
+    values: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise BadInput(f"{word!r} is not of the form KEY=VALUE, such as L=32")
+        if key in values:
+            raise BadInput(f"{key} is given twice: {key}={values[key]} and {word}")
+        values[key] = value
+    return values
+
+
+def _range(action: EffectiveAction, text: str | None) -> tuple[Rational, Rational] | None:
+    """The range of the control in ``--over CONTROL=LO:HI``."""
+    if text is None:
+        return None
+    control = action.control
+    key, _, bounds = text.partition("=")
+    ends = bounds.split(":")
+    if key != control.name or len(ends) != 2:
+        raise BadInput(
+            f"--over {text}: write --over {control.name}=LO:HI, where {control.name} is the control of {action.name}"
+        )
+    with _arguments():
+        low, high = (control.validate(end) for end in ends)
+    if low >= high:
+        raise BadInput(f"--over {text}: the lower end must lie below the upper one")
+    return low, high
+
+
+def _nearest(kind: str, name: str, known: Iterable[str]) -> BadInput:
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=2, cutoff=0)
+    return BadInput(
+        f"there is no {kind} {name!r}; did you mean {' or '.join(map(repr, near))}? There are: {', '.join(names)}"
+    )
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A line on a terminal's standard error that says what is being done, and goes when it is done."""
+    from tqdm import tqdm
+
+    with tqdm(bar_format="{desc} ({elapsed})", file=sys.stderr, leave=False, disable=quiet or None) as line:
+        yield line.set_description_str
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that every verb has."""
+    command = click.option("--quiet", is_flag=True, help="No progress, no notes.")(command)
+    command = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+    return click.version_option(__version__, prog_name="spinodal")(command)
+
+
+def _digits(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--digits", type=Digits(), default=15, show_default=True, help="Significant digits.")(command)
+
+
+def _setup_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.argument("words", nargs=-1, metavar="[KEY=VALUE]...")(command)
+    return click.argument("theory")(command)
+
+
+# --- verbs -----------------------------------------------------------------------------------------------------------
+
+
+@click.group()
+@click.version_option(__version__, prog_name="spinodal")
+def cli() -> None:
+    """Phase transitions of attention heads, from SymPy derivations to any number of digits.
+
+    Values are exact: gamma_g=1/3, T=0.01 and L=1e3 are read as rational numbers.
+    """
+    # A parameter may have more digits than Python converts by default; the length of a command line bounds them.
+    sys.set_int_max_str_digits(0)
+
+
+@cli.command("list")
+@_options
+def list_theories(as_json: bool, quiet: bool) -> None:
+    """Every theory with its order parameters, control and parameters."""
+    from derive.catalogue import THEORIES
+    from numerics import present
+
+    entries = [_entry(theory) for theory in THEORIES]
+    if as_json:
+        _print_json({"schema": 1, "theories": entries})
+        return
+    for entry in entries:
+        described = [("control", entry["control"]), *(("parameter", parameter) for parameter in entry["parameters"])]
+        rows = [("order parameter", order["name"], "", "", order["meaning"]) for order in entry["order_parameters"]]
+        rows += [(kind, p["name"], p["range"], p["default"] or "", p["meaning"]) for kind, p in described]
+        _print(f"{entry['name']}: {entry['summary']}\n")
+        _print(present.table(("", "name", "range", "default", "meaning"), rows) + "\n")
+
+
+def _entry(theory: Theory) -> dict[str, Any]:
+    action = theory.action()
+
+    def described(parameter: Any) -> dict[str, Any]:
+        default = None if parameter.default is None else str(parameter.default)
+        return {"name": parameter.name, "meaning": parameter.meaning, "default": default, "range": parameter.range_text}
+
+    return {
+        "name": theory.name,
+        "summary": theory.summary,
+        "order_parameters": [{"name": o.symbol.name, "meaning": o.meaning} for o in action.order_parameters],
+        "control": described(action.control),
+        "parameters": [described(parameter) for parameter in action.parameters],
+    }
+
+
+@cli.command()
+@click.argument("theory")
+@click.option("--check", is_flag=True, help="Run every step's checks; exit 3 if one fails.")
+@click.option("--quick", is_flag=True, help="With --check: only the checks that take no time.")
+@click.option("--format", "form", metavar="text|latex|html|json", help="How to print; with --expr text|latex|python|c.")
+@click.option("--expr", metavar="STEP", help="Print one step's expression only.")
+@click.option("--no-cache", is_flag=True, expose_value=False, help="Build it anew; so it is always, nothing is cached.")
+@_options
+def derive(
+    theory: str, check: bool, quick: bool, form: str | None, expr: str | None, as_json: bool, quiet: bool
+) -> None:
+    """Walk a derivation from the model to the action; with --check and no --format, the table of its checks."""
+    from derive import present
+
+    if as_json and form not in (None, "json"):
+        raise BadInput(f"--json and --format {form} exclude each other")
+    if quick and not check:
+        raise BadInput("--quick goes with --check")
+    form = "json" if as_json else form
+    if expr is not None:
+        _print_expression(_theory(theory), expr, form or "text")
+        return
+    if form not in (None, "text", "latex", "html", "json"):
+        raise BadInput(f"--format {form}: give text, latex, html or json (python and c go with --expr STEP)")
+    derivation = _theory(theory).derivation()
+    reports = list(_run_checks(derivation, quick, quiet)) if check else []
+    found = present.by_check(reports)
+    if form == "json":
+        _print_json(present.as_json(derivation, found))
+    elif form == "latex":
+        _print(present.as_latex(derivation, found))
+    elif form == "html":
+        _print(present.as_html(derivation, found))
+    elif form == "text" or not check:
+        _print(present.as_text(derivation, found))
+    else:
+        _print(_summary(derivation, reports))
+    if any(not report.passed for report in reports):
+        raise click.exceptions.Exit(NOT_REACHED)
+
+
+def _print_expression(theory: Theory, name: str, form: str) -> None:
+    from derive import present
+
+    if form not in (*present.SOURCES, "json"):
+        raise BadInput(f"--format {form}: with --expr give {', '.join(present.SOURCES)} or json")
+    derivation = theory.derivation()
+    if name not in (names := [step.name for step in derivation.steps]):
+        raise _nearest("step", name, names)
+    result = derivation[name]
+    if form == "json":
+        both = {form: present.source(result, form) for form in ("text", "latex")}
+        _print_json({"schema": 1, "theory": theory.name, "step": name, "expression": both})
+        return
+    try:
+        _print(present.source(result, form))
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+
+
+def _run_checks(derivation: Derivation, quick: bool, quiet: bool) -> Iterator[CheckReport]:
+    from tqdm import tqdm
+
+    total = sum(check.quick or not quick for step in derivation.steps for check in step.checks)
+    reports = derivation.check(quick=quick)
+    yield from tqdm(reports, total=total, desc="checks", unit="", file=sys.stderr, leave=False, disable=quiet or None)
+
+
+def _summary(derivation: Derivation, reports: Sequence[CheckReport]) -> str:
+    from numerics.present import table
+
+    rows = [
+        (r.step, textwrap.fill(r.check, 50), "pass" if r.passed else "FAIL", r.detail, f"{r.seconds:.1f} s")
+        for r in reports
+    ]
+    left = sum(len(step.checks) for step in derivation.steps) - len(reports)
+    failed = sum(not report.passed for report in reports)
+    lines = [
+        f"{derivation.name}: {derivation.meaning}\n",
+        table(("step", "check", "", "how", "time"), rows),
+        f"\n{len(derivation)} steps, {len(reports)} checks, {failed or 'none'} failed.",
+    ]
+    if left:
+        lines.append(f"`spinodal derive {derivation.name} --check` runs {left} more.")
+    return "\n".join(lines)
+
+
+@cli.command()
+@_setup_arguments
+@_digits
+@_options
+def minima(theory: str, words: tuple[str, ...], digits: int, as_json: bool, quiet: bool) -> None:
+    """All stationary points at one value of the control, minima first."""
+    action, setup = _problem(theory, words)
+    control = action.control
+    if setup.control is None:
+        raise BadInput(f"{theory} needs {control.name} ({control.meaning}) here; give {control.name}=VALUE")
+    from numerics import present
+    from numerics.stationary import minima as solve
+
+    found = solve(action, setup, digits=digits)
+    at = {control.name: str(setup.control)}
+    if as_json:
+        head = {"schema": 1, "theory": theory, "setup": setup.as_text(), "control": at, "digits": digits}
+        _print_json({**head, "points": [present.point_json(point) for point in found], **present.outcome(found)})
+    else:
+        _print(f"{present.heading(theory, {**setup.as_text(), **at}, digits)}\n\n{present.points_table(found)}")
+    _finish(found, silent=as_json or quiet)
+
+
+@cli.command()
+@_setup_arguments
+@_digits
+@click.option("--over", metavar="CONTROL=LO:HI", help="Look between these values of the control only.")
+@_options
+def transitions(theory: str, words: tuple[str, ...], digits: int, over: str | None, as_json: bool, quiet: bool) -> None:
+    """Every transition along the control."""
+    action, setup = _problem(theory, words)
+    name = action.control.name
+    if setup.control is not None:
+        raise BadInput(
+            f"{name} is the control, along which transitions are sought; to bound it give --over {name}=LO:HI"
+        )
+    bounds = _range(action, over)
+    from numerics import present
+    from numerics.transitions import transitions as solve
+
+    with _progress(quiet) as progress:
+        found = solve(action, setup, digits=digits, over=bounds, progress=progress)
+    if as_json:
+        head = {"schema": 1, "theory": theory, "setup": setup.as_text(), "digits": digits}
+        entries = [present.transition_json(entry) for entry in found]
+        _print_json({**head, "transitions": entries, **present.outcome(found)})
+    else:
+        table = present.transitions_table(name, found, f" in {over}" if over else "")
+        _print(f"{present.heading(theory, setup.as_text(), digits)}\n\n{table}")
+    _finish(found, silent=as_json or quiet)
+
+
+def _problem(theory: str, words: Iterable[str]) -> tuple[EffectiveAction, Setup]:
+    """The action of a theory and the parameters that the command line gives it."""
+    values = _pairs(words)
+    action = _theory(theory).action()
+    with _arguments():
+        return action, action.setup(values)
+
+
+def _finish(*results: Points | Transitions | AsymptoticReport, silent: bool) -> None:
+    """Notes to standard error; exit code 3 if a result is not what was asked for."""
+    for result in results if not silent else ():
+        for note in result.notes:
+            click.echo(f"note: {note}", err=True)
+    missed = [result.status.message for result in results if result.status.value != "ok"]
+    if missed:
+        _complain(missed[0])
+        raise click.exceptions.Exit(NOT_REACHED)
+
+
+@cli.command()
+@click.argument("theory")
+@click.argument("words", nargs=-1, metavar="[QUANTITY] [KEY=VALUE]...")
+@click.option("--upto", default="1e1000", show_default=True, metavar="SIZE", help="The largest size of the ladder.")
+@_digits
+@_options
+def asymptotics(theory: str, words: tuple[str, ...], upto: str, digits: int, as_json: bool, quiet: bool) -> None:
+    """The derived series at large size, compared with the exact value along a ladder of sizes."""
+    names = [word for word in words if "=" not in word]
+    if len(names) > 1:
+        raise BadInput(f"give one quantity at a time, or none for all: {' '.join(names)}")
+    values = _pairs(word for word in words if "=" in word)
+    entry = _theory(theory)
+    every = entry.asymptotics()
+    if not every:
+        raise BadInput(f"{theory} has no asymptotic series")
+    action = entry.action()
+    end = _largest_size(action, upto)
+    from numerics import present
+    from numerics.asymptotics import chosen, ladder
+
+    with _arguments():
+        series = chosen(every, *names)
+        with _progress(quiet) as progress:
+            reports = [ladder(action, one, values, end, digits, progress) for one in series]
+    if as_json:
+        quantities = [present.report_json(report) for report in reports]
+        _print_json({"schema": 1, "theory": theory, "digits": digits, "quantities": quantities})
+    else:
+        _print("\n\n".join(present.report_text(theory, report) for report in reports))
+    _finish(*reports, silent=as_json or quiet)
+
+
+def _largest_size(action: EffectiveAction, text: str) -> Rational:
+    size = next(parameter for parameter in action.parameters if parameter.symbol == action.size)
+    try:
+        with _arguments():
+            return size.validate(text)
+    except BadInput as error:
+        raise BadInput(f"--upto: {error}") from None
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where to write it.")
+@click.option(
+    "--format", "form", default="png", show_default=True, metavar="png|pdf|svg", help="Format of the picture."
+)
+@_options
+def figure(name: str, out: Path, form: str, as_json: bool, quiet: bool) -> None:
+    """Draw the figure NAME (or all of them) and write it with its data beside it."""
+    from figures import FIGURES, FORMATS
+
+    if name != "all" and name not in FIGURES:
+        raise _nearest("figure", name, (*FIGURES, "all"))
+    if form not in FORMATS:
+        raise BadInput(f"--format {form}: give {', '.join(FORMATS)}")
+    _writable(out)
+    written = []
+    for module in FIGURES.values() if name == "all" else [FIGURES[name]]:
+        picture = import_module(module).picture()
+        try:
+            written += picture.save(out, form)
+        except OSError as error:
+            raise BadInput(f"--out {out}: {error.strerror}") from None
+    if as_json:
+        _print_json({"schema": 1, "figure": name, "files": [str(path) for path in written]})
+    else:
+        _print("\n".join(f"wrote {path}" for path in written))
+
+
+def _writable(folder: Path) -> None:
+    """Refuse a target before the work is done: a folder, or a name that is free in one, that may be written."""
+    place = folder if folder.exists() else folder.parent
+    if not place.is_dir():
+        raise BadInput(
+            f"--out {folder}: {place} is not a folder"
+            if place.exists()
+            else f"--out {folder}: there is no folder {place}"
+        )
+    if not os.access(place, os.W_OK):
+        raise BadInput(f"--out {folder}: {place} may not be written")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Bad input: each kind ends with exit code 2 and one message that says what would be right; nothing is written."""
+
+import pytest
+
+import spinodal
+
+SOFTMAX = ("copy-head/softmax",)
+POINT = (*SOFTMAX, "L=32", "V=8", "P=330")
+
+CASES = {
+    "no verb of that name": (["transition", *SOFTMAX], "transition"),
+    "no theory": (["minima"], "THEORY"),
+    "unknown theory": (["minima", "copyhead/softmx", "L=32"], "copy-head/softmax"),
+    "unknown theory to derive": (["derive", "linear"], "copy-head/linear"),
+    "theory file": (["derive", "./mine.py"], "./mine.py"),
+    "unknown parameter": (["transitions", *SOFTMAX, "L=32", "V=8", "gama_w=2"], "gamma_w"),
+    "parameter in the wrong case": (["transitions", *SOFTMAX, "l=32", "V=8"], "'l'"),
+    "missing parameter": (["transitions", *SOFTMAX, "L=32"], "V=VALUE"),
+    "missing control": (["minima", *SOFTMAX, "L=32", "V=8"], "P=VALUE"),
+    "control where it is sought": (["transitions", *POINT], "--over P=LO:HI"),
+    "V below two": (["transitions", *SOFTMAX, "L=32", "V=1"], "V >= 2"),
+    "L below two": (["transitions", *SOFTMAX, "L=1.9", "V=8"], "L >= 2"),
+    "negative L": (["transitions", *SOFTMAX, "L=-32", "V=8"], "L >= 2"),
+    "gamma_w zero": (["transitions", *SOFTMAX, "L=32", "V=8", "gamma_w=0"], "gamma_w > 0"),
+    "gamma_g negative": (["transitions", *SOFTMAX, "L=32", "V=8", "gamma_g=-1"], "gamma_g > 0"),
+    "T negative": (["transitions", *SOFTMAX, "L=32", "V=8", "T=-0.1"], "T >= 0"),
+    "P zero": (["minima", *SOFTMAX, "L=32", "V=8", "P=0"], "P > 0"),
+    "P negative": (["minima", *SOFTMAX, "L=32", "V=8", "P=-1"], "P > 0"),
+    "not a number": (["minima", *SOFTMAX, "L=nan", "V=8", "P=1"], "L: 'nan'"),
+    "infinite": (["minima", *SOFTMAX, "L=inf", "V=8", "P=1"], "L: 'inf'"),
+    "text": (["minima", *SOFTMAX, "L=many", "V=8", "P=1"], "L: 'many'"),
+    "empty value": (["minima", *SOFTMAX, "L=", "V=8", "P=1"], "L: ''"),
+    "division by zero": (["minima", *SOFTMAX, "L=1/0", "V=8", "P=1"], "divides by zero"),
+    "formula": (["minima", *SOFTMAX, "L=__import__('os')", "V=8", "P=1"], "is not a number"),
+    "formula of numbers": (["minima", *SOFTMAX, "L=2**5", "V=8", "P=1"], "is not a number"),
+    "matrix": (["minima", *SOFTMAX, "L=[[3/5,2/5],[2/5,3/5]]", "V=8", "P=1"], "is not a number"),
+    "huge exponent": (["minima", *SOFTMAX, "L=1e999999999", "V=8", "P=1"], "exponent"),
+    "exponent of many digits": (["minima", *SOFTMAX, "L=1e" + "9" * 9000, "V=8", "P=1"], "exponent"),
+    "no key": (["minima", *SOFTMAX, "=32"], "KEY=VALUE"),
+    "no value": (["minima", *SOFTMAX, "L32"], "KEY=VALUE"),
+    "a key given twice": (["minima", *SOFTMAX, "L=32", "V=8", "L=32", "P=1"], "L is given twice"),
+    "digits zero": (["minima", *POINT, "--digits", "0"], "from 1 to 10000"),
+    "digits negative": (["minima", *POINT, "--digits", "-3"], "from 1 to 10000"),
+    "digits too many": (["minima", *POINT, "--digits", "10001"], "from 1 to 10000"),
+    "digits of many digits": (["minima", *POINT, "--digits", "9" * 5000], "from 1 to 10000"),
+    "digits as text": (["minima", *POINT, "--digits", "ten"], "from 1 to 10000"),
+    "digits as fraction": (["minima", *POINT, "--digits", "1.5"], "from 1 to 10000"),
+    "unknown option": (["minima", *POINT, "--digit-count", "3"], "--digit-count"),
+    "range of another symbol": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "L=2:3"], "--over P=LO:HI"),
+    "range without end": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=3"], "--over P=LO:HI"),
+    "range upside down": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=4:3"], "lower end"),
+    "range out of range": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=-4:3"], "P > 0"),
+    "range of formulas": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=exit():3"], "is not a number"),
+    "unknown step": (["derive", *SOFTMAX, "--expr", "softmax acton"], "'softmax action'"),
+    "unknown format": (["derive", *SOFTMAX, "--format", "docx"], "text, latex, html or json"),
+    "source of a whole derivation": (["derive", *SOFTMAX, "--format", "c"], "--expr"),
+    "page of one expression": (["derive", *SOFTMAX, "--expr", "softmax action", "--format", "html"], "python"),
+    "two formats": (["derive", *SOFTMAX, "--json", "--format", "html"], "exclude"),
+    "quick without check": (["derive", *SOFTMAX, "--quick"], "--check"),
+    "unknown figure": (["figure", "landscape", "--out", "."], "softmax-landscape"),
+    "unknown picture format": (["figure", "softmax-landscape", "--out", ".", "--format", "bmp"], "png"),
+    "figure without target": (["figure", "softmax-landscape"], "--out"),
+    "ladder too short": (["asymptotics", *SOFTMAX, "V=8", "--upto", "1"], "--upto"),
+    "ladder of text": (["asymptotics", *SOFTMAX, "V=8", "--upto", "high"], "--upto"),
+    "theory without series": (["asymptotics", "copy-head/softmax-relaxed", "V=8"], "no asymptotic series"),
+    "two quantities": (["asymptotics", *SOFTMAX, "P*", "P_x", "V=8"], "one quantity"),
+    "size of a ladder": (["asymptotics", *SOFTMAX, "L=2", "V=8"], "L runs along the ladder"),
+    "unknown quantity": (["asymptotics", *SOFTMAX, "P_nil", "V=8"], "P_nil"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "says"), CASES.values(), ids=CASES)
+def test_bad_input(arguments, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        spinodal.main(arguments)
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert printed.out == ""
+    assert printed.err.startswith("spinodal: ")
+    assert printed.err.count("\n") == 1
+    assert len(printed.err) < 700
+    assert says in printed.err
+    assert list(tmp_path.iterdir()) == []

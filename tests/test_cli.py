@@ -1,0 +1,327 @@
+"""The command line and its JSON contract, on the two copy heads."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import spinodal
+
+SCRIPT = [sys.executable, spinodal.__file__]
+SOFTMAX = ("copy-head/softmax", "L=32", "V=8")
+LINEAR = ("copy-head/linear", "L=256", "V=8")
+
+# Independent computation at 60 digits, of the model of arXiv 2606.12058 at gamma_w = gamma_g = 1, T = 0.
+P_STAR = "330.37823388844734505707239917666"
+GAPS = {"uniform": "0.256437169723436192548537798272", "copy": "2.07101032651939241595144382825"}
+SPINODALS = {"copy": "304.5638461756313353253533", "uniform": "392.1534194074142939676934"}
+END_POINT = {"s": "0.9273202491992815537818839", "P": "104.5549593141569053270946", "L": "13.74152524343017040154859"}
+
+
+@pytest.fixture
+def run(capsys):
+    """Run one command line in this process: (exit code, standard output, standard error)."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            spinodal.main(arguments)
+        printed = capsys.readouterr()
+        return stopped.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def document(run):
+    """Run one command line with --json and return (exit code, document)."""
+
+    def document(*arguments):
+        code, out, err = run(*arguments, "--json")
+        assert err == ""
+        return code, json.loads(out)
+
+    return document
+
+
+def agrees(text, reference):
+    """All digits that both have are the same, up to the rounding of the last one."""
+    digits = min(len(text), len(reference)) - 2
+    return text[:digits] == reference[:digits]
+
+
+# --- help and start-up -----------------------------------------------------------------------------------------------
+
+
+def test_help_is_instant():
+    begin = time.perf_counter()
+    outcome = subprocess.run([*SCRIPT, "--help"], capture_output=True, text=True, check=True)
+    assert time.perf_counter() - begin < 0.5
+    assert all(verb in outcome.stdout for verb in ("list", "derive", "minima", "transitions", "asymptotics", "figure"))
+
+
+@pytest.mark.parametrize("verb", spinodal.cli.commands)
+def test_every_verb_has_help_version_and_quiet(run, verb):
+    code, out, _ = run(verb, "--help")
+    assert code == 0
+    assert all(option in out for option in ("--quiet", "--json", "--version"))
+    assert run(verb, "--version") == (0, f"spinodal, version {spinodal.__version__}\n", "")
+
+
+def test_heavy_libraries_are_imported_by_verbs_only():
+    probe = (
+        "import sys, spinodal; print({'sympy', 'numpy', 'mpmath', 'scipy', 'matplotlib', 'torch'} & set(sys.modules))"
+    )
+    root = Path(spinodal.__file__).parent
+    assert subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, cwd=root).stdout == "set()\n"
+
+
+# --- list ------------------------------------------------------------------------------------------------------------
+
+
+def test_list(run):
+    code, out, err = run("list")
+    assert (code, err) == (0, "")
+    assert all(word in out for word in ("copy-head/linear", "copy-head/softmax", "gamma_w > 0", "L >= 2"))
+
+
+def test_list_json(document):
+    code, found = document("list")
+    assert (code, found["schema"]) == (0, 1)
+    softmax = next(entry for entry in found["theories"] if entry["name"] == "copy-head/softmax")
+    assert [order["name"] for order in softmax["order_parameters"]] == ["s"]
+    assert softmax["control"]["name"] == "P"
+    assert {p["name"]: p["default"] for p in softmax["parameters"]} == {
+        "L": None, "V": None, "gamma_w": "1", "gamma_g": "1", "T": "0"
+    }  # fmt: skip
+
+
+# --- transitions -----------------------------------------------------------------------------------------------------
+
+
+def test_transitions_json(document):
+    code, found = document("transitions", *SOFTMAX, "--digits", "25")
+    assert code == 0
+    assert (found["schema"], found["theory"], found["digits"], found["status"]) == (1, "copy-head/softmax", 25, "ok")
+    assert found["setup"] == {"L": "32", "V": "8", "gamma_w": "1", "gamma_g": "1", "T": "0"}
+    assert isinstance(found["seconds"], float)
+
+    (jump,) = (entry for entry in found["transitions"] if entry["kind"] == "coexistence")
+    assert (jump["order"], jump["control"], jump["certified"]) == ("first", "P", False)
+    assert agrees(jump["value"], P_STAR)
+    assert 0 < float(jump["error"]) < 1e-21
+    assert [phase["name"] for phase in jump["phases"]] == ["uniform", "copy"]
+    for phase in jump["phases"]:
+        assert agrees(phase["order_parameters"]["s"], GAPS[phase["name"]])
+    assert agrees(jump["phases"][0]["action"], jump["phases"][1]["action"])
+
+    spinodals = {entry["phase"]: entry["value"] for entry in found["transitions"] if entry["kind"] == "spinodal"}
+    assert spinodals.keys() == SPINODALS.keys()
+    assert all(agrees(spinodals[phase], SPINODALS[phase]) for phase in SPINODALS)
+
+    end = found["transitions"][-1]
+    assert end["kind"] == "critical-end-point"
+    assert agrees(end["value"], END_POINT["P"])
+    assert agrees(end["at"]["L"], END_POINT["L"])
+
+
+def test_transitions_of_the_linear_head(document):
+    code, found = document("transitions", *LINEAR, "--digits", "20")
+    assert code == 0
+    kinds = {entry["kind"]: entry for entry in found["transitions"]}
+    assert agrees(kinds["instability"]["value"], "62.0572918492785")
+    assert kinds["instability"]["order"] == "second"
+    assert float(kinds["crossover"]["value"]) / (256**1.5 * 8**0.5) == pytest.approx(1.22334, abs=5e-6)
+    assert kinds["spinodal"]["phase"] == "anti-copy"
+    assert float(kinds["spinodal"]["value"]) == pytest.approx(14076, rel=1e-3)  # "about 14076" on the theory page
+
+
+def test_table_for_people_has_the_digits_of_the_json(run, document):
+    _, found = document("transitions", *SOFTMAX)
+    code, out, _ = run("transitions", *SOFTMAX)
+    assert code == 0
+    for entry in found["transitions"]:
+        assert entry["value"] in out
+        assert entry["kind"] in out
+
+
+def test_below_the_end_point_there_is_no_first_order_transition(run, document):
+    code, found = document("transitions", "copy-head/softmax", "L=10", "V=8")
+    assert code == 0
+    assert sorted(entry["kind"] for entry in found["transitions"]) == ["critical-end-point", "crossover"]
+    code, out, _ = run("transitions", "copy-head/softmax", "L=10", "V=8")
+    assert code == 0
+    assert "no first-order transition" in out
+
+
+def test_a_range_without_a_transition_says_so(run, document):
+    arguments = ("transitions", *SOFTMAX, "--over", "P=10:20")
+    code, found = document(*arguments)
+    assert code == 0
+    assert {entry["kind"] for entry in found["transitions"]} <= {"crossover", "critical-end-point"}
+    code, out, _ = run(*arguments)
+    assert code == 0
+    assert "no first-order transition in P=10:20" in out
+
+
+def test_values_are_exact_and_options_stand_anywhere(document):
+    _, first = document("transitions", "copy-head/softmax", "L=3.2e1", "V=16/2", "T=0.01")
+    _, second = document("transitions", "--digits", "15", "copy-head/softmax", "V=8", "--quiet", "T=1/100", "L=32")
+    assert first["setup"] == second["setup"] == {"L": "32", "V": "8", "gamma_w": "1", "gamma_g": "1", "T": "1/100"}
+    assert first["transitions"] == second["transitions"]
+
+
+# --- minima ----------------------------------------------------------------------------------------------------------
+
+
+def test_minima_json(document):
+    code, found = document("minima", *SOFTMAX, "P=330")
+    assert code == 0
+    assert (found["schema"], found["control"], found["digits"], found["status"]) == (1, {"P": "330"}, 15, "ok")
+    points = {point["name"]: point for point in found["points"] if point["kind"] == "minimum"}
+    assert points.keys() == {"uniform", "copy"}
+    assert [point["kind"] for point in found["points"]] == ["minimum", "minimum", "maximum"]
+    # The projected action at P = 330: energies, a_G and losses (theory page, reference numbers).
+    for name, action, a_G, loss, stability in (
+        ("copy", -23.183, 0.1777, 0.3362, "metastable"),
+        ("uniform", -23.278, 0.00902, 0.8389, "stable"),
+    ):
+        assert float(points[name]["action"]) == pytest.approx(action, abs=6e-4)
+        assert float(points[name]["observables"]["a_G"]) == pytest.approx(a_G, abs=6e-5)
+        assert float(points[name]["observables"]["loss"]) == pytest.approx(loss, abs=6e-5)
+        assert points[name]["stability"] == stability
+        assert all(float(eigenvalue) > 0 for eigenvalue in points[name]["hessian"])
+
+
+def test_minima_table(run):
+    code, out, err = run("minima", *SOFTMAX, "P=330")
+    assert (code, err) == (0, "")
+    assert all(word in out for word in ("uniform", "copy", "metastable", "loss"))
+
+
+# --- asymptotics -----------------------------------------------------------------------------------------------------
+
+
+def test_asymptotics_the_next_term_explains_the_difference(document):
+    code, found = document("asymptotics", "copy-head/softmax", "V=8", "--upto", "1e40")
+    assert (code, found["schema"], found["theory"], found["digits"]) == (0, 1, "copy-head/softmax", 15)
+    for quantity in found["quantities"]:
+        assert quantity["status"] == "ok"
+        assert [rung["size"] for rung in quantity["rungs"]] == ["100", "1000", "1e6", "1e12", "1e24", "1e40"]
+        missing = [abs(1 - float(rung["explained"])) for rung in quantity["rungs"]]
+        assert missing == sorted(missing, reverse=True)
+        assert missing[-1] < 0.05
+
+
+def test_asymptotics_table_of_one_quantity(run):
+    code, out, _ = run("asymptotics", "copy-head/linear", "P_pool", "V=8", "--upto", "1e1000")
+    assert code == 0
+    assert "P_pool" in out
+    assert "P_x" not in out
+    assert out.splitlines()[-1].startswith("1e1000")
+
+
+# --- derive ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theory", ["copy-head/linear", "copy-head/softmax"])
+def test_quick_checks_pass(run, theory):
+    code, out, _ = run("derive", theory, "--check", "--quick")
+    assert code == 0
+    assert "none failed" in out
+    assert "FAIL" not in out
+    assert f"`spinodal derive {theory} --check` runs" in out
+
+
+def test_a_failed_check_exits_3(run, monkeypatch):
+    from derive.catalogue import Theory, find
+
+    broken = find("copy-head/softmax").derivation()
+    broken = broken.altered(broken.steps[-1].name, lambda value: value * 8 / 7)
+    monkeypatch.setattr(Theory, "derivation", lambda self: broken)
+    code, out, _ = run("derive", "copy-head/softmax", "--check")
+    assert code == 3
+    assert "FAIL" in out
+
+
+def test_derive_json(document):
+    code, found = document("derive", "copy-head/softmax", "--check", "--quick")
+    assert (code, found["schema"], found["theory"]) == (0, 1, "copy-head/softmax")
+    for step in found["steps"]:
+        assert step["statement"]["text"]
+        assert step["statement"]["latex"]
+        assert step["reason"]
+    results = {check["result"] for step in found["steps"] for check in step["checks"]}
+    assert results == {"pass", "not run"}
+
+
+def test_one_expression_as_source_that_runs(run):
+    import math
+
+    name = "softmax action"
+    code, out, _ = run("derive", "copy-head/softmax", "--expr", name, "--format", "python")
+    assert code == 0
+    values = {"s": 2.0, "L": 32, "V": 8, "P": 330, "gamma_w": 1, "gamma_g": 1, "T": 0}
+    from derive.catalogue import find
+
+    exact = find("copy-head/softmax").derivation().value(name)
+    names = {symbol: values[symbol.name] for symbol in exact.free_symbols}
+    assert eval(out, {"math": math}, values) == pytest.approx(float(exact.subs(names)), rel=1e-12)
+    for form in ("text", "latex", "c"):
+        code, out, _ = run("derive", "copy-head/softmax", "--expr", name, "--format", form)
+        assert code == 0
+        assert out.strip()
+
+
+# --- figure ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["missing/folder", "a-file", "a-file/folder"])
+def test_target_that_cannot_be_written(run, tmp_path, monkeypatch, target):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").write_text("kept")
+    code, out, err = run("figure", "softmax-landscape", "--out", target)
+    assert (code, out) == (2, "")
+    assert err.startswith("spinodal: ")
+    assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a-file"]
+    assert (tmp_path / "a-file").read_text() == "kept"
+
+
+# --- the process -----------------------------------------------------------------------------------------------------
+
+
+def test_a_closed_pipe_is_no_error():
+    command = subprocess.Popen([*SCRIPT, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command.stdout.close()
+    assert command.stderr.read() == b""
+    command.stderr.close()
+    assert command.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_message():
+    with Path("/dev/full").open("w") as full:
+        outcome = subprocess.run([*SCRIPT, "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert outcome.returncode == 2
+    assert outcome.stderr.startswith("spinodal: cannot write the output")
+    assert outcome.stderr.count("\n") == 1
+
+
+def test_interruption_exits_130():
+    command = subprocess.Popen(
+        [*SCRIPT, "transitions", *SOFTMAX, "--digits", "10000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(1.5)
+    command.send_signal(signal.SIGINT)
+    out, err = command.communicate(timeout=30)
+    assert command.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "spinodal: interrupted"
+    assert "Traceback" not in err
