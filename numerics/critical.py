@@ -191,7 +191,7 @@ def _solved(atlas: Atlas, node: Node, digits: int) -> Transition | None:
     dual = [a / s**2 for a, s in zip(v, chart.scales, strict=True)]
     scales = [*chart.scales, chart.unit(control), size, *chart.scales]
     solution = refine(critical_end(landscape, dual), [*x, control, size, *v], digits, scales)
-    if not solution.found or not _is_lowest(landscape, solution):
+    if not solution.found or not _is_lowest(atlas, solution):
         return None
     jet = landscape.jet(*landscape.quartic)
     at, errors = solution.values[: n + 2], solution.errors[: n + 2]
@@ -216,11 +216,13 @@ def _solved(atlas: Atlas, node: Node, digits: int) -> Transition | None:
     )
 
 
-def _is_lowest(landscape: Landscape, solution: Solution) -> bool:
-    """Whether no stationary point lies lower than the critical one, at its control and size."""
-    n = landscape.n
-    control, size = (mpmath.nstr(value, 40) for value in solution.values[n : n + 2])
-    critical = _resized(landscape, Rational(size))
-    value = critical.slopes(solution.values[:n], mpf(control))[()]
-    others = [critical.slopes(x, mpf(control))[()] for x in cover(critical, mpf(control)).points]
-    return all(other >= value - mpf("1e-12") * max(map(abs, (value, other))) for other in others)
+def _is_lowest(atlas: Atlas, solution: Solution) -> bool:
+    """Whether no other state lies lower: a millionth beside the critical size, where no stationary point is degenerate."""
+    landscape, n = atlas.landscape, atlas.landscape.n
+    x, (control, size) = solution.values[:n], (mpmath.nstr(value, 40) for value in solution.values[n : n + 2])
+    beside = _resized(landscape, Rational(size) * (1 + Rational(1, 10**6)))
+    terms = {index: value for index, value in beside.jet(((), 4))(x, mpf(control)).items() if len(index) > 1}
+    scale = max(abs(value) * mpmath.fprod(atlas.chart.scales[i] for i in index) for index, value in terms.items())
+    value = beside.slopes(x, mpf(control))[()]
+    lowest = min((beside.slopes(y, mpf(control))[()] for y in cover(beside, mpf(control)).points), default=value)
+    return bool(lowest >= value - mpf("1e-7") * scale)

@@ -194,10 +194,15 @@ def refine(system: System, start: Sequence[mpf], digits: int, scales: Sequence[m
     stays, `DIGITS` where the precision ladder ended before the digits were reached.
     """
     for first in _FIRST_DPS:  # where terms cancel, steps shrink only at a precision that resolves what is left
-        with mpmath.workdps(first):
-            run = newton(system, list(start), scales)
-        if run.status is not Status.DIVERGED:
+        solution = _refined(system, start, first, digits, scales)
+        if solution.status is not Status.DIVERGED:
             break
+    return solution
+
+
+def _refined(system: System, start: Sequence[mpf], first: int, digits: int, scales: Sequence[mpf]) -> Solution:
+    with mpmath.workdps(first):
+        run = newton(system, list(start), scales)
     if run.status is not Status.OK:
         return Solution(tuple(run.values), tuple(run.step), run.status, first)
     dps = max(digits + 12, first)

@@ -50,7 +50,7 @@ _MESSAGES = {
     Status.OK: "every number carries the digits asked for",
     Status.DIGITS: "two working precisions do not agree to the digits asked for; the error bounds say how far they do",
     Status.DEGENERATE: "a stationary point is degenerate: its Hessian is singular there, roots coincide",
-    Status.COVER: "the indices of the stationary points do not add up to the degree of the gradient on the boundary of the box",
+    Status.COVER: "stationary points are missing: the indices of those found contradict the gradient around the box",
     Status.UNRESOLVED: "a transition was located on a branch, but its defining system was not solved or not confirmed",
     Status.UNDECIDED: "the Landau coefficient that decides the order of a transition vanishes to working precision",
     Status.DIVERGED: "Newton's method does not contract: there is no regular root near the start",

@@ -102,16 +102,11 @@ def transition_json(entry: Transition) -> dict[str, Any]:
 
 def transitions_table(control: str, found: Transitions, within: str = "") -> str:
     """One row per transition; where none is of first order, a line that says so, ``within`` a range of the control."""
-    rows = [(_kind(entry), entry.order or "", entry.value.text, entry.error, _where(entry)) for entry in found]
+    rows = [(entry.title, entry.order or "", entry.value.text, entry.error, _where(entry)) for entry in found]
     text = table(("transition", "order", control, "error", "where"), rows)
     if any(entry.order == "first" for entry in found):
         return text
     return f"{text}\n\nThere is no first-order transition{within}."
-
-
-def _kind(entry: Transition) -> str:
-    what = entry.phase or entry.observable
-    return f"{entry.kind.value} ({what})" if what else entry.kind.value
 
 
 def _where(entry: Transition) -> str:

@@ -124,6 +124,13 @@ def test_coexistence_on_one_side_of_the_end_point_only(length, first_order):
     assert any(t.kind is COEXISTENCE for t in found) == first_order
 
 
+def test_a_fold_of_a_state_that_is_never_lowest_has_no_end_point():
+    found = solve(zoo.metastable_fold(), size=2)
+    assert [t.kind for t in found] == [SPINODAL]
+    assert agree(found[0].value, lambda: mpmath.sqrt(24), 15)
+    assert "no value of size with a critical end point was found" in found.notes
+
+
 @pytest.mark.parametrize("digits", LADDER)
 def test_continuous_side_has_the_steepest_point_and_the_end_point(digits):
     found = solve(zoo.cusp(), digits, size="3/2")

@@ -142,9 +142,14 @@ def cusp_along_a_diagonal():
 
 
 def metastable_fold():
-    """x as in `cusp`, but with a mirror-symmetric y whose second pair of minima is never lowest: no end point of its own.
-
-    -a (y^2 - 1)^2/... : y has minima at 0 and, from a fold on, at two others whose action stays above.
-    """
-    value = x**2 / 2 + size * (y**2 / 2 - a * y**4 / 4 + a**2 * y**6 / 20) - a * x
-    return action(value, (box(x, 20), box(y, 12)), parameters=(Parameter(size, "size"),), size=size)
+    """y is metastable at y^2 = (a + sqrt(a^2 - 24))/12 from a = sqrt(24) on, and would be lowest from sqrt(32) on only."""
+    value = size * (x**2 / 2 - a * x + y**2 / 2 - a * y**4 / 4 + y**6)
+    flip = Symmetry("flip", {y: -y})
+    return action(
+        value,
+        (box(x, 8), box(y, 2)),
+        window=(S(4), Rational(11, 2)),
+        parameters=(Parameter(size, "size"),),
+        size=size,
+        symmetries=(flip,),
+    )

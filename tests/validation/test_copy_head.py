@@ -22,11 +22,6 @@ def solve(theory, digits, **values):
     return transitions(action, action.setup(values), digits=digits)
 
 
-def pick(found, kind, phase=None):
-    (entry,) = (t for t in found if t.kind == kind and (phase is None or t.phase == phase))
-    return entry
-
-
 def agrees(ours, printed):
     """Whether ``ours`` is within half a unit of the last printed digit, and a rounding unit more, of ``printed``."""
     places = len(re.sub(r"^-?\d*\.?", "", printed)) if "." in printed else 0
@@ -47,7 +42,7 @@ def softmax_32_8():
 
 
 def test_softmax_thresholds(softmax_32_8):
-    coexistence = pick(softmax_32_8, "coexistence")
+    coexistence = softmax_32_8.of("coexistence")
     assert agrees(coexistence.value, SOFTMAX["coexistence"])
     assert coexistence.order == "first"
     low, high = coexistence.phases
@@ -55,7 +50,7 @@ def test_softmax_thresholds(softmax_32_8):
     assert agrees(low.order_parameters["s"], "0.256437169723436192548537798272")
     assert agrees(high.order_parameters["s"], "2.07101032651939241595144382825")
     for phase in ("copy", "uniform"):
-        assert agrees(pick(softmax_32_8, "spinodal", phase).value, SOFTMAX[phase])
+        assert agrees(softmax_32_8.of("spinodal", phase).value, SOFTMAX[phase])
 
 
 def test_critical_end_point(softmax_32_8):
@@ -71,19 +66,19 @@ def test_critical_end_point(softmax_32_8):
     [("0", "823.00965744981217533411420217"), ("1/100", "823.640189612522706141839547637486142")],
 )
 def test_softmax_at_64(temperature, value):
-    assert agrees(pick(solve("copy-head/softmax", 38, L=64, V=8, T=temperature), "coexistence").value, value)
+    assert agrees(solve("copy-head/softmax", 38, L=64, V=8, T=temperature).of("coexistence").value, value)
 
 
 @pytest.mark.parametrize(("length", "symbols", "value"), [(256, 8, "62.0572918492785"), (24, 4, "13.6786239414122")])
 def test_pooling(length, symbols, value):
-    entry = pick(solve("copy-head/linear", 20, L=length, V=symbols), "instability")
+    entry = solve("copy-head/linear", 20, L=length, V=symbols).of("instability")
     assert agrees(entry.value, value)
     assert entry.order == "second"
 
 
 @pytest.mark.parametrize(("length", "ratio"), [(256, "1.22334"), (16384, "1.10327")])
 def test_crossover(length, ratio):
-    value = mpf(str(pick(solve("copy-head/linear", 20, L=length, V=8), "crossover").value))
+    value = mpf(str(solve("copy-head/linear", 20, L=length, V=8).of("crossover").value))
     assert agrees(value / (mpf(length) ** mpf("1.5") * mp.sqrt(8)), ratio)
 
 
@@ -94,7 +89,36 @@ def test_anti_copy_spinodal(length, symbols, value):
     """The source is another one: the smallest P at which a simplex search in double precision, following the minimum down
     in P by steps of one part in a million, still ends at u c < 0.
     """
-    assert agrees(pick(solve("copy-head/linear", 15, L=length, V=symbols), "spinodal", "anti-copy").value, value)
+    assert agrees(solve("copy-head/linear", 15, L=length, V=symbols).of("spinodal", "anti-copy").value, value)
+
+
+LINEAR_END = {"L": "715.8208945639917069011734", "P": "60636.73773457171703951562"}
+
+
+@pytest.mark.parametrize("length", [256, 1024])
+def test_linear_critical_end_point(length):
+    """Our own value (no other source): within pooling, found from either side, confirmed by the classification below."""
+    end = solve("copy-head/linear", 25, L=length, V=8).of("critical-end-point")
+    assert (str(end.at["L"]), str(end.value)) == (LINEAR_END["L"], LINEAR_END["P"])
+
+
+@pytest.mark.parametrize(("length", "kinds"), [("716", ["spinodal", "coexistence", "spinodal"]), ("715", [])])
+def test_pooling_is_discontinuous_beyond_the_end_point_only(length, kinds):
+    found = solve("copy-head/linear", 25, L=length, V=8)
+    pooling = [t for t in found if t.kind in ("spinodal", "coexistence") and t.phases[0].name == "pooling"]
+    assert [t.kind for t in pooling] == kinds
+    assert all(abs(t.value.value / mpf(LINEAR_END["P"]) - 1) < mpf("1e-2") for t in pooling)
+
+
+@pytest.mark.parametrize(
+    ("theory", "samples", "status"),
+    [("softmax", "1/1000", "OK"), ("softmax", "1e300", "OK"), ("linear", "1e12", "OK"), ("linear", "1e30", "COVER")],
+)
+def test_minima_at_extreme_sample_numbers_are_complete_or_said_not_to_be(theory, samples, status):
+    action = find(f"copy-head/{theory}").action()
+    found = minima(action, action.setup({"L": 32, "V": 8, "P": samples}))
+    assert found.status.name == status
+    assert status != "OK" or found[0].stability == "stable"
 
 
 @pytest.mark.parametrize(
@@ -126,8 +150,8 @@ def test_minima_of_the_projected_action(samples, name, energy, attention, loss):
 )
 def test_thresholds_follow_the_model(model, equivalent):
     changed = softmax.action(model)
-    ours = pick(transitions(changed, changed.setup({"L": 32, "V": 8}), digits=25), "coexistence")
-    published = pick(solve("copy-head/softmax", 25, L=32, V=8, **equivalent), "coexistence")
+    ours = transitions(changed, changed.setup({"L": 32, "V": 8}), digits=25).of("coexistence")
+    published = solve("copy-head/softmax", 25, L=32, V=8, **equivalent).of("coexistence")
     assert ours.value.text == published.value.text
     for mine, theirs in zip(ours.phases, published.phases, strict=True):
         assert mine.order_parameters["s"].text == theirs.order_parameters["s"].text
