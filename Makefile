@@ -38,6 +38,7 @@ lint: install
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml
+	@echo "Setting up $(VENV), about a minute"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@

@@ -45,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb; turn every refusal into one message and an exit code."""
     try:
         code = cli.main(arguments, prog_name="spinodal", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        code = BAD_INPUT
     except click.ClickException as error:
         _complain(error.format_message())
         code = BAD_INPUT

@@ -53,7 +53,8 @@ class Theory:
 THEORIES: tuple[Theory, ...] = (
     Theory(
         "copy-head/linear",
-        "one linear attention head on the copy task: second-order pooling transition, then a crossover to copying",
+        "one linear attention head on the copy task: second-order pooling transition, then a crossover to copying,"
+        " which a first-order transition precedes in long sequences",
         "derive.copy_head.linear",
     ),
     Theory(

@@ -39,7 +39,7 @@ def _every(agree: Callable[[Any, Any], bool], comparisons: Iterable[Comparison],
             if not agree(a, b):
                 return False, f"{label}: {_short(a)} against {_short(b)}"
         count += 1
-    return count > 0, f"{count} {how}" if count else "the claim compared nothing"
+    return count > 0, f"{how}: {count}" if count else "the claim compared nothing"
 
 
 def _short(value: object) -> str:

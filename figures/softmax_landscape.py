@@ -114,7 +114,7 @@ def _weights(axes: Axes, entry_weight: NDArray[np.float64]) -> None:
     top = axes.secondary_xaxis("top")
     shown = [0, 0.02, 0.05, 0.1, 0.2, 0.3]
     top.set_xticks(np.interp(shown, entry_weight, GAPS), [f"{weight:g}" for weight in shown])
-    top.set_xlabel(r"attention gap $a_G$: mean attention to the entry to copy, minus that to the others")
+    top.set_xlabel(r"attention gap $a_G$: to the entry to copy, minus to another")
 
 
 def _phases(axes: Axes, drawn: list[Curve]) -> None:

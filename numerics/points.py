@@ -254,6 +254,10 @@ class Transitions(Sequence[Transition]):
     def __len__(self) -> int:
         return len(self.entries)
 
+    def __str__(self) -> str:
+        lines = [f"{entry.title}: {entry.control} = {entry.value} +- {entry.error}" for entry in self.entries]
+        return "\n".join((*lines, *self.notes))
+
     def of(self, kind: str, phase: str | None = None) -> Transition:
         """The first transition of a ``kind`` ("coexistence", "spinodal", ...), for a spinodal that of ``phase``.
 

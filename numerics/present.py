@@ -111,7 +111,7 @@ def transitions_table(control: str, found: Transitions, within: str = "") -> str
 
 def _where(entry: Transition) -> str:
     """The size at a critical end point, then each phase's order parameters; phases that meet share their lines."""
-    lines = [f"{name} = {number.text}" for name, number in entry.at.items()]
+    lines = [f"{name} = {number.text} ({name} free)" for name, number in entry.at.items()]
     places: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for phase in entry.phases:
         places.setdefault(tuple(_texts(phase.order_parameters).items()), []).append(phase.name)
@@ -169,5 +169,7 @@ def report_text(theory: str, report: AsymptoticReport) -> str:
             f"{theory}, {series.name}: {series.meaning} ({_shown(report.parameters)})\n",
             f"  {series.scale} * ({' + '.join(map(str, series.terms))} + ...), next term {series.next_term}\n",
             table((series.size.name, *(name.replace("_", " ") for name in _RUNG)), rows),
+            "\nratio = value / scale; leading: first term; partial: all terms; difference = ratio - partial;\n"
+            "explained = difference / next term, which tends to one",
         ]
     )

@@ -46,9 +46,10 @@ def transitions(
 
     Spinodals (a minimum ends in a fold), instabilities (a symmetric minimum loses stability), coexistences (two minima
     share the lowest action) and crossovers (an observable passes its declared level on the lowest minimum), in ascending
-    order of the control. For one order parameter and a size parameter also the critical end point, wherever it is, and,
-    where there is no spinodal, the steepest point of the lowest minimum. ``progress`` is called with a line of text per
-    stage. Raises `BoxError` where the declared box or window is not finite and `SetupError` for a bad ``over``.
+    order of the control. With a size parameter also the critical end point of the line of coexistences, wherever it is;
+    with one order parameter, where there is nothing else, the steepest point of the lowest minimum. ``progress`` is
+    called with a line of text per stage. Raises `BoxError` where the declared box or window is not finite and
+    `SetupError` for a bad ``over``.
     """
     begin = time.perf_counter()
     landscape = Landscape(action, action.setup({}) if setup is None else setup)
@@ -56,10 +57,10 @@ def transitions(
     with mpmath.workdps(atlas.dps):
         searches = (_spinodals, _instabilities, _coexistences, _crossovers)
         found, notes = [entry for search in searches for entry in search(atlas, digits)], []
+        if landscape.n == 1 and not found and (steepest := _steepest_points(atlas, digits)):
+            notes.append(f"no spinodal between {_span(atlas)}: the change is continuous there")
+            found += steepest
         if action.size is not None:
-            if landscape.n == 1 and not any(entry.kind is TransitionKind.SPINODAL for entry in found):
-                notes.append(f"no spinodal between {_span(atlas)}: the change is continuous there")
-                found += _steepest_points(atlas, digits)
             end = critical_end_point(atlas, digits, progress)
             found += [] if end is None else [end]
             notes += [f"no value of {action.size} with a critical end point was found"] if end is None else []
@@ -261,9 +262,11 @@ def _coexistence(atlas: Atlas, located: Coexistence, digits: int) -> Transition:
     rivals = [node for segment, node in atlas.minima(t) if segment not in (located.first, located.second)]
     points = [*found, *(atlas.chart.point(node.position)[0] for node in rivals)]
     labels = names(landscape, control, points, [Kind.MINIMUM] * len(points))[:2]
-    phases = [_phase(landscape, label, solution, k * n, 2 * n, digits) for k, label in enumerate(labels)]
     # The phase whose action grows faster with the control is the lower one below.
     below = 0 if jets[0][(n,)] > jets[1][(n,)] else 1
+    if labels[0] == labels[1]:
+        labels = [f"{label} ({'below' if k == below else 'above'})" for k, label in enumerate(labels)]
+    phases = [_phase(landscape, label, solution, k * n, 2 * n, digits) for k, label in enumerate(labels)]
     return Transition(
         TransitionKind.COEXISTENCE,
         "first",
