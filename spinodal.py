@@ -356,10 +356,14 @@ def transitions(theory: str, words: tuple[str, ...], digits: int, over: str | No
         )
     bounds = _range(action, over)
     from numerics import present
+    from numerics.landscape import BoxError
     from numerics.transitions import transitions as solve
 
     with _progress(quiet) as progress:
-        found = solve(action, setup, digits=digits, over=bounds, progress=progress)
+        try:
+            found = solve(action, setup, digits=digits, over=bounds, progress=progress)
+        except BoxError as error:
+            raise BadInput(f"--over {over}: {error}" if over else str(error)) from None
     if as_json:
         head = {"schema": 1, "theory": theory, "setup": setup.as_text(), "digits": digits}
         entries = [present.transition_json(entry) for entry in found]
@@ -462,7 +466,10 @@ def figure(name: str, out: Path, form: str, as_json: bool, quiet: bool) -> None:
 
 def _writable(folder: Path) -> None:
     """Refuse a target before the work is done: a folder, or a name that is free in one, that may be written."""
-    place = folder if folder.exists() else folder.parent
+    try:
+        place = folder if folder.exists() else folder.parent
+    except OSError as error:
+        raise BadInput(f"--out {folder}: {error.strerror}") from None
     if not place.is_dir():
         raise BadInput(
             f"--out {folder}: {place} is not a folder"

@@ -160,6 +160,11 @@ class EffectiveAction:
             formulas[f"the {'upper' if index else 'lower'} end of the window"] = bound
         for observable in self.observables:
             formulas[f"the observable {observable.name!r}"] = observable.value
+            if observable.crossover is not None:
+                formulas[f"the crossover level of {observable.name!r}"] = observable.crossover
+        for symmetry in self.symmetries:
+            for symbol, image in symmetry.image.items():
+                formulas[f"the image of {symbol} under {symmetry.name!r}"] = image
         for phase in self.phases:
             if phase.where is not None:
                 formulas[f"the phase {phase.name!r}"] = phase.where

@@ -49,6 +49,10 @@ CASES = {
     "range of another symbol": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "L=2:3"], "--over P=LO:HI"),
     "range without end": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=3"], "--over P=LO:HI"),
     "range upside down": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=4:3"], "lower end"),
+    "range too narrow": (
+        ["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=330:330.00000000000000000000000000001"],
+        "is empty",
+    ),
     "range out of range": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=-4:3"], "P > 0"),
     "range of formulas": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=exit():3"], "is not a number"),
     "unknown step": (["derive", *SOFTMAX, "--expr", "softmax acton"], "'softmax action'"),
@@ -57,6 +61,7 @@ CASES = {
     "page of one expression": (["derive", *SOFTMAX, "--expr", "softmax action", "--format", "html"], "python"),
     "two formats": (["derive", *SOFTMAX, "--json", "--format", "html"], "exclude"),
     "quick without check": (["derive", *SOFTMAX, "--quick"], "--check"),
+    "name of a target too long": (["figure", "softmax-landscape", "--out", "a" * 300], "--out"),
     "unknown figure": (["figure", "landscape", "--out", "."], "softmax-landscape"),
     "unknown picture format": (["figure", "softmax-landscape", "--out", ".", "--format", "bmp"], "png"),
     "figure without target": (["figure", "softmax-landscape"], "--out"),

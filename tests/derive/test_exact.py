@@ -72,6 +72,10 @@ def test_a_float_inside_an_action_is_named():
         build(A * X**2 + exp(Float("0.1") * X))
     with pytest.raises(ExactnessError, match="observable 'loss'"):
         build(A * X**2, observables=(Observable("loss", X * Float(2), "a loss"),))
+    with pytest.raises(ExactnessError, match="crossover level of 'loss'"):
+        build(A * X**2, observables=(Observable("loss", X, "a loss", crossover=Float("0.5")),))
+    with pytest.raises(ExactnessError, match="image of x under 'scaling'"):
+        build(A * X**2, symmetries=(Symmetry("scaling", {X: Float(1) * X}),))
 
 
 def test_symbol_twins_are_refused():
