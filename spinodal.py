@@ -10,8 +10,10 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import signal
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -33,6 +35,8 @@ __version__ = "0.1.0"
 
 BAD_INPUT, NOT_REACHED, INTERRUPTED = 2, 3, 130
 LONGEST_MESSAGE = 500
+INSIST = 0.2
+"""Seconds after which an interrupt that something swallowed is raised again."""
 
 
 class BadInput(click.ClickException):
@@ -44,7 +48,8 @@ class BadInput(click.ClickException):
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb; turn every refusal into one message and an exit code."""
     try:
-        code = cli.main(arguments, prog_name="spinodal", standalone_mode=False)
+        with _insistent_interrupt():
+            code = cli.main(arguments, prog_name="spinodal", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         code = BAD_INPUT
@@ -55,6 +60,26 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _complain("interrupted")
         code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _insistent_interrupt() -> Iterator[None]:
+    """Inside, Ctrl-C is raised again and again until it ends the work: some libraries swallow it in a bare ``except``."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def interrupt(*_: object) -> NoReturn:
+        signal.setitimer(signal.ITIMER_REAL, INSIST)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGALRM)}
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _complain(message: str) -> None:

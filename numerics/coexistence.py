@@ -14,7 +14,7 @@ from itertools import combinations
 import mpmath
 from mpmath import mpf
 
-from numerics.branches import Atlas, Segment
+from numerics.branches import FOLD, Atlas, Segment
 from numerics.continuation import Node
 from numerics.landscape import close
 
@@ -59,9 +59,24 @@ def _crossings(atlas: Atlas, first: Segment, second: Segment) -> Iterator[mpf]:
     places = sorted({low, high} | {t for t in inner if low < t < high})
     gaps = [_interpolated(atlas, first, t) - _interpolated(atlas, second, t) for t in places]
     pairs = zip(places, places[1:], gaps, gaps[1:], strict=False)
-    for a, b, before, after in pairs:
-        if (before < 0) != (after < 0) and (t := _equal(first, second, a, b)) is not None:
-            yield t
+    found = [t for a, b, p, q in pairs if (p < 0) != (q < 0) and (t := _equal(first, second, a, b)) is not None]
+    if found or not _hinged(atlas, first, second):
+        yield from found
+    else:
+        # In the cusp they cross half-way between the folds, to leading order.
+        tenth = (high - low) / 10
+        yield _equal(first, second, low + tenth, high - tenth) or (low + high) / 2
+
+
+def _hinged(atlas: Atlas, first: Segment, second: Segment) -> bool:
+    """Whether two folds join the minima through one saddle, so that their actions cross between the folds.
+
+    At each fold the minimum that ends there has the action of the saddle and lies above the other. Close to a critical
+    end point the two differ by less than an interpolation resolves.
+    """
+    ends = [{id(joint.before), id(joint.after)} for joint in atlas.joints if FOLD in joint.node.events]
+    through = [next(iter(a ^ {id(first)})) for a in ends if id(first) in a]
+    return any({id(second), saddle} in ends for saddle in through)
 
 
 def _interpolated(atlas: Atlas, segment: Segment, t: mpf) -> mpf:

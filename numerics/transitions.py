@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import mpmath
@@ -256,6 +257,9 @@ def _coexistence(atlas: Atlas, located: Coexistence, digits: int) -> Transition:
     landscape, scales, n = atlas.landscape, atlas.chart.scales, atlas.landscape.n
     (x, control), (y, _) = (atlas.chart.point(node.position) for node in located.nodes)
     solution = refine(coexistence(landscape), [*x, *y, control], digits, [*scales, *scales, atlas.chart.unit(control)])
+    if not atlas.chart.low <= solution.values[2 * n] <= atlas.chart.high:
+        # Newton's method left the window: what was located on the branches is all that is known.
+        solution = replace(solution, values=(*x, *y, control), status=Status.UNRESOLVED)
     found, control = [solution.values[:n], solution.values[n : 2 * n]], solution.values[2 * n]
     t = atlas.chart.coordinate(control)
     jets = [landscape.slopes(point, control) for point in found]

@@ -155,3 +155,14 @@ def test_thresholds_follow_the_model(model, equivalent):
     assert ours.value.text == published.value.text
     for mine, theirs in zip(ours.phases, published.phases, strict=True):
         assert mine.order_parameters["s"].text == theirs.order_parameters["s"].text
+
+
+@pytest.mark.parametrize("length", ["13.7415253", "13.7415252734301704015485906571", "13.7416"])
+def test_coexistence_is_not_lost_beside_the_critical_end_point(length):
+    """Between two spinodals of an S-shaped branch there is a coexistence, solved or flagged, never left out."""
+    found = solve("copy-head/softmax", 20, L=length, V=8)
+    low, middle, high = (
+        float(found.of(*key).value) for key in (("spinodal", "copy"), ("coexistence",), ("spinodal", "uniform"))
+    )
+    assert low <= middle <= high
+    assert found.of("coexistence").status is found.status
