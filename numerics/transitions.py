@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["transitions"]
 
-_CLOSE = mpf("0.3")
-
 
 def transitions(
     action: EffectiveAction,
