@@ -27,13 +27,21 @@ class SetupError(ValueError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter or control of a theory, with its range; ``lower`` is excluded when ``strict``."""
+    """A parameter or control of a theory, with its range; ``lower`` is excluded when ``strict``.
+
+    Raises `ExactnessError` where a default or bound is not exact.
+    """
 
     symbol: Symbol
     meaning: str
     default: Expr | None = None
     lower: Expr = S.Zero
     strict: bool = True
+
+    def __post_init__(self) -> None:
+        for label, value in (("default", self.default), ("lower bound", self.lower)):
+            if value is not None:
+                exact(value, f"the {label} of {self.name}")
 
     @property
     def name(self) -> str:
@@ -115,8 +123,8 @@ class EffectiveAction:
     """An effective action ``value`` over ``order_parameters``, driven by ``control``.
 
     ``window`` is the interval of the control in which its transitions lie (expressions in the parameters).
-    Raises `ExactnessError` when a formula holds a float, a symbol twin, an undeclared symbol, or when a declared
-    symmetry does not leave the action unchanged.
+    Raises `ExactnessError` when a formula holds a float, a symbol twin, an undeclared symbol, when a symbol is declared
+    twice, or when a declared symmetry does not leave the action unchanged.
     """
 
     name: str
@@ -135,8 +143,12 @@ class EffectiveAction:
         formulas = self._formulas()
         for label, formula in formulas.items():
             refuse_floats(formula, label)
-        declared = {*self.variables, self.control.symbol, *(p.symbol for p in self.parameters)}
+        symbols = [*self.variables, self.control.symbol, *(p.symbol for p in self.parameters)]
+        declared = set(symbols)
         refuse_twins([*formulas.values(), *declared], f"the action {self.name!r}")
+        for symbol in declared:
+            if symbols.count(symbol) > 1:
+                raise ExactnessError(f"the action {self.name!r} declares the symbol {symbol} twice")
         for label, formula in formulas.items():
             undeclared = formula.free_symbols - declared
             if undeclared:

@@ -15,7 +15,7 @@ from sympy import Basic, Expr, Float, Integer, Rational, Symbol, preorder_traver
 __all__ = ["ExactnessError", "exact", "parse_rational", "refuse_floats", "refuse_twins"]
 
 _UNSIGNED = r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?"
-_NUMBER = re.compile(rf"\s*([+-]?){_UNSIGNED}(?:/{_UNSIGNED})?\s*", re.ASCII)
+_NUMBER = re.compile(rf"([+-]?){_UNSIGNED}(?:/{_UNSIGNED})?", re.ASCII)
 _LARGEST_EXPONENT = 100_000
 _LONGEST = 4_000
 """Characters of one number: what Python converts without its own limit; larger sizes are written with an exponent."""

@@ -72,10 +72,12 @@ class Emitted:
         It starts at the digits of the arguments and ends at ``ceiling`` (default 1000 + 10 ``digits``, more for long
         arguments). A value that still disagrees there, but has sunk below 10^(-ceiling/2) at both precisions, is zero
         as far as this can tell, and is returned as 0; an exact 0 at low precision is not believed. Anything else raises
-        `PrecisionError`. Target ``mpmath`` only.
+        `PrecisionError`. Target ``mpmath`` only; `ValueError` for less than one digit.
         """
         if self.target != "mpmath":
             raise TypeError(f"digits can be asked of target mpmath, not of {self.target}")
+        if digits < 1:
+            raise ValueError(f"{digits} digits: at least one can be asked")
         longest = max(map(_length, values), default=0)
         ceiling = ceiling or 1000 + 10 * digits + 4 * longest
         work = min(digits + longest + 15, ceiling // 2)
@@ -124,7 +126,7 @@ def emit(expressions: Any, arguments: Sequence[Symbol], target: str = "numpy", s
     chosen, leaves = TARGETS[target], list(_leaves(expressions))
     try:
         _refuse(leaves, arguments, chosen, target)
-        stable = rewrite(leaves, chosen.bounded_exponents)
+        stable = rewrite(leaves, chosen.bounded_exponents, chosen.prints)
         names = {symbol: f"a{place}" for place, symbol in enumerate(arguments)}
         source = chosen.printer(chosen.functions, names, share).source(stable)
     except RecursionError:

@@ -117,6 +117,8 @@ class _GraphPrinter:
     def _print_Symbol(self, node: Symbol) -> str:
         return self._names[node]
 
+    _print_Dummy = _print_Symbol
+
     def _print_Integer(self, node: Integer) -> _Code:
         text = self._integer(int(node))
         return _Code(text, _SUM if text.startswith("-") else _ATOM)
@@ -219,7 +221,7 @@ class _GraphPrinter:
             text = _Code(f"{function}({text}, {other})")
         return text
 
-    _print_Largest = _print_Max
+    _print_Largest, _print_Smallest = _print_Max, _print_Min
 
     def _integer(self, value: int) -> str:
         raise NotImplementedError
@@ -309,7 +311,6 @@ _NUMPY_FUNCTIONS = {
     "Erfcx": "scipy.special.erfcx",
     "Exp": "numpy.exp",
     "Logaddexp": "numpy.logaddexp",
-    "Nonzero": "nonzero",
 }
 _MPMATH_FUNCTIONS = {
     **MpmathPrinter._kf,
@@ -317,7 +318,6 @@ _MPMATH_FUNCTIONS = {
     "Erfc": "mpmath.erfc",
     "Exp": "mpmath.exp",
     "LambertW": "mpmath.lambertw",
-    "Nonzero": "nonzero",
     "expm1": "expm1",
     "log1p": "log1p",
     "polygamma": "mpmath.polygamma",

@@ -6,13 +6,13 @@ A sum, product, power or logarithm that holds an exponential is carried as a man
 
 so that products add exponents, quotients subtract them, and a logarithm collapses to :math:`q + \log m`; only the final
 exponent, that of the value itself, is ever exponentiated. What is left are the complements :math:`1 - f(u)` (`expm1`,
-`erfc`, ...), logarithms near one, and removable zeros :math:`f(u)/u`. All rules are identities on the reals.
+`erfc`, ...), logarithms near one, quotients 0/0, which take their limit (`removable`), and exponentials inside of a
+function that saturates, which need not overflow. All rules are identities on the reals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import prod
 
 from sympy import (
     Abs,
@@ -26,11 +26,7 @@ from sympy import (
     Pow,
     Rational,
     S,
-    Symbol,
-    asin,
-    asinh,
     atan,
-    atanh,
     cos,
     cosh,
     cot,
@@ -54,32 +50,10 @@ from sympy import (
 from sympy.codegen.cfunctions import expm1, log1p
 
 from numerics.emit.graph import Graph
+from numerics.emit.nodes import Erfc, Erfcx, Exp, Facts, Largest, Logaddexp, Smallest
+from numerics.emit.removable import Zero, removable
 
-__all__ = ["DEFINED_BY", "Erfc", "Erfcx", "Largest", "Nonzero", "rewrite"]
-
-
-class Largest(Function):  # type: ignore[misc]
-    """The largest of its arguments, without the comparisons that `sympy.Max` tries at construction."""
-
-
-class Logaddexp(Function):  # type: ignore[misc]
-    """log(exp(a) + exp(b))."""
-
-
-class Erfc(Function):  # type: ignore[misc]
-    """erfc(u), which SymPy would turn into 2 - erfc(-u) for an u that looks negative."""
-
-
-class Erfcx(Function):  # type: ignore[misc]
-    """The scaled complement exp(u^2) erfc(u)."""
-
-
-class Nonzero(Function):  # type: ignore[misc]
-    """u, or where u is zero a number so small that f(u)/u is the limit f'(0)."""
-
-
-class Exp(Function):  # type: ignore[misc]
-    """exp(u) that does not merge with its neighbours: exp(2 u) as the square of exp(u), computed once."""
+__all__ = ["DEFINED_BY", "rewrite"]
 
 
 # k + f(u) = g(u) without the cancellation: rows (k, g) for each f, f = tanh^2 at the key of a power
@@ -89,9 +63,9 @@ _COMPLEMENT: dict[type[Basic], tuple[tuple[int, Callable[[Expr], Expr]], ...]] =
     tanh: ((-1, lambda u: -2 / (1 + exp(2 * u))), (1, lambda u: 2 / (1 + exp(-2 * u)))),
     Pow: ((-1, lambda u: -1 / cosh(u) ** 2),),
     cos: ((-1, lambda u: -2 * sin(u / 2) ** 2),),
+    cosh: ((-1, lambda u: 2 * sinh(u / 2) ** 2),),
 }
 _EXPONENTIAL = {exp: ((-1, expm1),)}
-_ZERO_AT_ZERO = (sin, tan, sinh, tanh, asin, atan, asinh, atanh, erf, expm1, log1p)
 DEFINED_BY: dict[type[Basic], Callable[..., Expr]] = {
     sec: lambda u: 1 / cos(u),
     csc: lambda u: 1 / sin(u),
@@ -103,20 +77,46 @@ DEFINED_BY: dict[type[Basic], Callable[..., Expr]] = {
     sinc: lambda u: sin(u) / u,
     Heaviside: lambda u, at_zero: Piecewise((0, u < 0), (1, u > 0), (at_zero, True)),
 }
+_SATURATING = (exp, tanh, erf, Erfc, atan)  # at +- exp(_SATURATED) as good as at +- infinity
+_SATURATED = 700
 _FEW = 6  # terms, and powers of one denominator, up to which a sum is put over it
 _SURFACE = (exp, expm1, cosh, sinh, Erfc)  # functions that are an exponential times something tame
 
 
-def rewrite(expressions: Sequence[Basic], bounded_exponents: bool) -> list[Basic]:
+def rewrite(expressions: Sequence[Basic], bounded_exponents: bool, prints: Callable[[Basic], bool]) -> list[Basic]:
     """Stable forms of ``expressions``; mantissa and exponent are parted only where ``bounded_exponents`` asks for it.
 
+    No limit holds a node that the target does not print.
     Every symbol is taken to be real, as the numbers that will be put in are.
     """
-    rules = _Rules(bounded_exponents)
+    rules = _Rules(bounded_exponents, prints)
     expressions = _normal(expressions, rules)
     for node in Graph(expressions).nodes:  # children first, so that the rules never recurse far
         rules.plain(node)
-    return _powers_of_exponentials([rules.plain(expression) for expression in expressions], bounded_exponents)
+    stable = [rules.plain(expression) for expression in expressions]
+    return _powers_of_exponentials(_saturated(stable, rules) if bounded_exponents else stable, bounded_exponents)
+
+
+def _saturated(expressions: Sequence[Basic], rules: _Rules) -> list[Basic]:
+    """No overflow of exp(x) in exp(-exp(x)): where a function is flat, exponents in its argument are cut off.
+
+    Only if all exponentials there are terms of one sign: a difference of two may be of any size.
+    """
+    graph = Graph(expressions)
+    images: list[Basic] = []
+    for node, children in zip(graph.nodes, graph.children, strict=True):
+        image = _rebuilt(node, [graph.nodes[child] for child in children], [images[child] for child in children])
+        images.append(image.func(_cut_off(image.args[0], rules)) if isinstance(image, _SATURATING) else image)
+    return [images[root] for root in graph.roots]
+
+
+def _cut_off(argument: Expr, rules: _Rules) -> Expr:
+    terms = Add.make_args(argument)
+    growing = [term for term in terms if rules.soft(term)]
+    powers = [factor for term in growing for factor in Mul.make_args(term) if isinstance(factor, exp)]
+    if len(powers) < len(growing) or abs(sum(map(rules.sign, growing))) < 2 * len(growing):
+        return argument
+    return argument.xreplace({power: exp(Smallest(power.args[0], _SATURATED), evaluate=False) for power in powers})
 
 
 def _powers_of_exponentials(expressions: Sequence[Basic], flat: bool) -> list[Basic]:
@@ -147,11 +147,22 @@ def _normal(expressions: Sequence[Basic], rules: _Rules) -> list[Basic]:
         image = _rebuilt(node, old, new, rules.bounded)
         if type(image) in DEFINED_BY:
             image = DEFINED_BY[type(image)](*image.args)
-        if isinstance(image, Add):
-            image = _complements(image, _COMPLEMENT)
-            image = _over_one_denominator(image, rules) if rules.bounded else image
-        images.append(image)
+        images.append(_with_limits(image, rules) if isinstance(image, Add | Mul) else image)
     return [images[root] for root in graph.roots]
+
+
+def _with_limits(node: Expr, rules: _Rules, known: tuple[Zero, ...] = ()) -> Expr:
+    """A sum or product whose quotients 0/0 have their limits, apart from those ``known``; its complements are taken."""
+    found = removable(node, rules, known)
+    if found is not None and all(map(rules.prints, Graph([found.limit]).nodes)):
+        zero, limit, quotient, others = found
+        (value,) = _normal([limit], rules)
+        guarded = Piecewise((_with_limits(quotient, rules, (*known, zero)), zero.away), (value, True), evaluate=False)
+        return Add(guarded, _with_limits(others, rules, known)) if others else guarded
+    if isinstance(node, Add):
+        node = _complements(node, _COMPLEMENT)
+        node = _over_one_denominator(node, rules) if rules.bounded else node
+    return node
 
 
 def _complements(node: Expr, table: Mapping[type[Basic], tuple[tuple[int, Callable[[Expr], Expr]], ...]]) -> Expr:
@@ -183,51 +194,6 @@ def _rebuilt(node: Basic, old: Sequence[Basic], new: Sequence[Basic], flat: bool
     # SymPy's simplification of a function at construction is slow, and has been through already
     nested = isinstance(node, Function) or (not flat and isinstance(node, Add | Mul | Pow))
     return node.func(*new, evaluate=False) if nested else node.func(*new)
-
-
-class _Facts:
-    """What is plain to see of an expression whose symbols are real: its sign, and whether it varies.
-
-    SymPy's own assumptions know more, but may take for ever on a large expression.
-    """
-
-    def __init__(self) -> None:
-        self._signs: dict[Basic, int] = {}
-        self._varying: dict[Basic, bool] = {}
-
-    def varies(self, node: Basic) -> bool:
-        if node not in self._varying:
-            self._varying[node] = isinstance(node, Symbol) or any(map(self.varies, node.args))
-        return self._varying[node]
-
-    def sign(self, node: Basic) -> int:
-        """2, 1, -1, -2 for node > 0, >= 0, <= 0, < 0; 0 if unknown."""
-        if node not in self._signs:
-            self._signs[node] = self._sign(node)
-        return self._signs[node]
-
-    def _sign(self, node: Basic) -> int:
-        if isinstance(node, Add):
-            signs = [self.sign(term) for term in node.args]
-            return max(signs) if min(signs) > 0 else min(signs) if max(signs) < 0 else 0
-        if isinstance(node, Mul):
-            signs = [self.sign(factor) for factor in node.args]
-            return prod(signs) // abs(prod(signs)) * min(map(abs, signs)) if all(signs) else 0
-        if isinstance(node, Pow) and isinstance(node.exp, Rational):
-            sign = self.sign(node.base)
-            return max(abs(sign), 1) if node.exp.p % 2 == 0 else sign if node.exp.q == 1 else max(sign, 0)
-        if isinstance(node, Pow):
-            return 2 if self.sign(node.base) == 2 else 0
-        if isinstance(node, Largest):
-            return max(0, *map(self.sign, node.args))
-        if isinstance(node, _ZERO_AT_ZERO) and not isinstance(node, sin | tan):
-            return self.sign(node.args[0])
-        if isinstance(node, exp | cosh | Erfc | Erfcx):
-            return 2
-        if isinstance(node, Abs):
-            return 1
-        facts = {2: "is_positive", -2: "is_negative", 1: "is_nonnegative", -1: "is_nonpositive"}
-        return next((sign for sign, fact in facts.items() if not node.args and getattr(node, fact)), 0)
 
 
 def _over_one_denominator(node: Expr, rules: _Rules) -> Expr:
@@ -267,12 +233,12 @@ def _spread(term: Expr) -> Sequence[Expr]:
     return pieces
 
 
-class _Rules(_Facts):
+class _Rules(Facts):
     """The rules with their memos: `plain` gives a stable form, `pair` the mantissa and the exponent of one."""
 
-    def __init__(self, bounded_exponents: bool) -> None:
+    def __init__(self, bounded_exponents: bool, prints: Callable[[Basic], bool]) -> None:
         super().__init__()
-        self.bounded = bounded_exponents
+        self.bounded, self.prints = bounded_exponents, prints
         self._plain: dict[Basic, Basic] = {}
         self._pair: dict[Expr, tuple[Expr, Expr]] = {}
         self._soft: dict[Basic, bool] = {}
@@ -284,6 +250,8 @@ class _Rules(_Facts):
                 result = self.varies(node.args[0])
             elif isinstance(node, Add | Mul):
                 result = any(map(self.soft, node.args))
+            elif isinstance(node, Piecewise):
+                result = any(self.soft(value) for value, _ in node.args)
             else:
                 result = isinstance(node, Pow) and isinstance(node.exp, Rational) and self.soft(node.base)
             self._soft[node] = result
@@ -295,7 +263,7 @@ class _Rules(_Facts):
             if isinstance(node, Add):
                 result = self._sum(node)
             elif isinstance(node, Mul | Pow):
-                result = self._removable(self._quotient(node))
+                result = self._quotient(node)
             elif isinstance(node, log) and len(node.args) == 1:
                 result = self._log(node.args[0])
             else:
@@ -336,6 +304,10 @@ class _Rules(_Facts):
             return mantissa**node.exp, exponent * node.exp
         if isinstance(node, Add):
             return self._scaled_sum(self._by_exponent(node.args))
+        if isinstance(node, Piecewise):
+            parts = [(*self.pair(value), condition) for value, condition in node.args]
+            mantissa = Piecewise(*((m, condition) for m, _, condition in parts), evaluate=False)
+            return mantissa, Piecewise(*((q, condition) for _, q, condition in parts), evaluate=False)
         u = self.plain(node.args[0])
         if isinstance(node, exp):
             return S.One, u
@@ -369,27 +341,13 @@ class _Rules(_Facts):
                 return candidate
         return Largest(*candidates)
 
-    def _removable(self, node: Expr) -> Expr:
-        """f(u)/u at u = 0, where f(0) = 0: sin, expm1, log1p, ..."""
-        factors = list(Mul.make_args(node))
-        below = [
-            factor for factor in factors if isinstance(factor, Pow) and factor.exp.is_Integer and -3 <= factor.exp < 0
-        ]
-        for place, factor in enumerate(factors) if below else ():
-            inner, power = (factor.base, factor.exp) if isinstance(factor, Pow) else (factor, S.One)
-            for inverse in below if isinstance(inner, _ZERO_AT_ZERO) and power.is_Rational else ():
-                ratio = inner.args[0] / inverse.base
-                if ratio.is_Rational and power >= -inverse.exp:
-                    safe = Nonzero(inverse.base)
-                    factors[place] = inner.func(ratio * safe) ** power
-                    return Mul(*(safe**inverse.exp if other is inverse else other for other in factors))
-        return node
-
     # logarithms
 
     def _log(self, node: Expr) -> Expr:
-        if not self.soft(node):
-            return _log_near_one(self.plain(node))
+        if isinstance(node, Piecewise):
+            return Piecewise(*((self._log(value), condition) for value, condition in node.args), evaluate=False)
+        if not self.soft(node) or (isinstance(node, cosh) and not self.bounded):
+            return self._log_of_function(node) or _log_near_one(self.plain(node))
         if isinstance(node, Add):
             return self._log_sum(node)
         if not self.bounded:
@@ -410,6 +368,17 @@ class _Rules(_Facts):
             return Piecewise((near, u < 1), (far, True), evaluate=False)
         mantissa, exponent = self.pair(node)
         return exponent + _log_near_one(mantissa)
+
+    def _log_of_function(self, node: Expr) -> Expr | None:
+        """log f(u) from f(u) - 1 where f(u) is nearer to one than to zero."""
+        complement = next((g for k, g in _COMPLEMENT.get(type(node), ()) if k == -1), None)
+        if complement is None or isinstance(node, Pow):
+            return None
+        near = log1p(self.plain(complement(node.args[0])), evaluate=False)
+        if isinstance(node, cosh):
+            return near
+        value = self.plain(node)
+        return Piecewise((near, 2 * value > 1), (log(value, evaluate=False), True), evaluate=False)
 
     def _log_product(self, node: Expr) -> Expr:
         """Exponentials are moved into a sum first: log(e^a/(e^a + e^b)) = -log(1 + e^(b-a)) is not a - a."""

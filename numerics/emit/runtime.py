@@ -21,7 +21,6 @@ __all__ = ["MPMATH", "NUMPY", "call_mpmath", "call_numpy"]
 Function = Callable[..., tuple[Any, ...]]
 Array = NDArray[np.float64]
 
-_TINY = 1e-100  # its cube is still a normal double
 _BLOCK = 1 << 14  # points that are evaluated at once: temporaries stay in the cache
 _BUDGET = 1 << 24  # numbers held by all temporaries of one block
 
@@ -66,16 +65,7 @@ def _numpy_piecewise(arguments: tuple[Array, ...], *branches: tuple[Callable[...
     return result.reshape(shape)[()]
 
 
-def _numpy_nonzero(u: Array) -> Array:
-    return np.where(u == 0, _TINY, u)
-
-
-NUMPY: dict[str, Any] = {
-    "numpy": np,
-    "scipy": scipy,
-    "piecewise": _numpy_piecewise,
-    "nonzero": _numpy_nonzero,
-}
+NUMPY: dict[str, Any] = {"numpy": np, "scipy": scipy, "piecewise": _numpy_piecewise}
 
 
 def call_mpmath(function: Function, statements: int, values: Sequence[object]) -> list[mpmath.mpf]:
@@ -111,12 +101,8 @@ def _mpmath_piecewise(
 ) -> mpmath.mpf:
     for condition, value in branches:
         if condition(*arguments):
-            return mpmath.mpf(value(*arguments))
+            return _real(value(*arguments))
     return mpmath.nan
-
-
-def _mpmath_nonzero(u: mpmath.mpf) -> mpmath.mpf:
-    return u if u else mpmath.ldexp(1, -8 * mp.prec)
 
 
 def _mpmath_expm1(u: mpmath.mpf) -> mpmath.mpf:
@@ -146,7 +132,6 @@ def _smallest(*values: Any) -> mpmath.mpf:
 MPMATH: dict[str, Any] = {
     "mpmath": mpmath,
     "piecewise": _mpmath_piecewise,
-    "nonzero": _mpmath_nonzero,
     "expm1": _mpmath_expm1,
     "log1p": _mpmath_log1p,
     "largest": _largest,

@@ -14,13 +14,13 @@ X = Symbol("x", real=True)
 A = Symbol("a", positive=True)
 
 
-def build(value, *, observables=(), symmetries=(), control=A):
+def build(value, *, observables=(), symmetries=(), control=A, parameters=()):
     return EffectiveAction(
         name="toy",
         value=value,
         order_parameters=(OrderParameter(X, "amplitude", -2 * control, 2 * control),),
         control=Parameter(control, "drive"),
-        parameters=(),
+        parameters=parameters,
         window=(Rational(1, 9), Rational(9)),
         observables=observables,
         symmetries=symmetries,
@@ -45,7 +45,22 @@ def test_numerals_are_read_as_rationals(text, value):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "nan", "inf", "1/0", "2**9", "__import__('os')", "1e9999999999", "0x10", "1_000", "\u0661", "1e", "1//2"],
+    [
+        "",
+        " 1",
+        "1 ",
+        "nan",
+        "inf",
+        "1/0",
+        "2**9",
+        "__import__('os')",
+        "1e9999999999",
+        "0x10",
+        "1_000",
+        "\u0661",
+        "1e",
+        "1//2",
+    ],
 )
 def test_other_text_is_refused(text):
     with pytest.raises(ExactnessError):
@@ -81,6 +96,21 @@ def test_a_float_inside_an_action_is_named():
 def test_symbol_twins_are_refused():
     with pytest.raises(ExactnessError, match="two symbols called 'a' that differ in"):
         build(A * X**2 + Symbol("a") * X**4)
+
+
+@pytest.mark.parametrize("symbols", [(Symbol("b"), Symbol("b")), (A,), (X,)])
+def test_a_symbol_declared_twice_is_refused(symbols):
+    """Two parameters, or a parameter that is also the control or an order parameter."""
+    with pytest.raises(ExactnessError, match=r"the action 'toy' declares the symbol . twice"):
+        build(A * X**2, parameters=tuple(Parameter(symbol, "strength") for symbol in symbols))
+
+
+@pytest.mark.parametrize("value", [Float("0.5"), 0.5])
+def test_a_float_in_a_declaration_is_refused_at_once(value):
+    with pytest.raises(ExactnessError, match="the default of a"):
+        Parameter(A, "strength", default=value)
+    with pytest.raises(ExactnessError, match="the lower bound of a"):
+        Parameter(A, "strength", lower=value)
 
 
 def test_undeclared_symbols_are_named():

@@ -104,13 +104,100 @@ def test_the_logarithm_of_erfc_far_out(u):
     assert relative_error(ours[2], exact[2]) < 1e-15 * (1 + 4 * u**2)
 
 
-def test_removable_zeros():
-    for expression in (sp.sin(x) / x, sp.sinc(x), sp.tanh(x) / x, (sp.exp(x) - 1) / x, sp.log(1 + x) / x):
-        assert emit(expression, [x])(np.array([0.0]))[0] == 1
-        assert emit(expression, [x], "mpmath")(0) == 1
-    assert emit(sp.sin(2 * x) ** 2 / x**2, [x])(0) == 4
-    with pytest.warns(RuntimeWarning, match="invalid"):  # a pole stays one
-        emit(sp.sin(x) / x**2, [x])(0.0)
+REMOVABLE = {
+    "sin(x)/x": (sp.sin(x) / x, 1),
+    "sinc(x)": (sp.sinc(x), 1),
+    "tanh(x)/x": (sp.tanh(x) / x, 1),
+    "expm1(x)/x": ((sp.exp(x) - 1) / x, 1),
+    "log1p(x)/x": (sp.log(1 + x) / x, 1),
+    "square": (sp.sin(2 * x) ** 2 / x**2, 4),
+    "a constant factor": (sp.sin(sp.pi * x) / (sp.pi * x), 1),
+    "a parameter": (sp.sin((y + 3) * x) / x, 3),
+    "Bernoulli": (x / (sp.exp(x) - 1), 1),
+    "its slope": (sp.diff(x / (sp.exp(x) - 1), x), sp.Rational(-1, 2)),
+    "its logarithm": (sp.log(x / (sp.exp(x) - 1)), 0),
+    "slope": (sp.diff(sp.sin(x) / x, x), 0),
+    "curvature": (sp.diff(sp.sin(x) / x, x, 2), sp.Rational(-1, 3)),
+    "second order": ((1 - sp.cos(x)) / x**2, sp.Rational(1, 2)),
+    "a quotient in a quotient": ((1 - sp.sin(x) / x) / x**2, sp.Rational(1, 6)),
+    "Langevin": (sp.coth(x) - 1 / x, 0),
+    "Langevin of a field": (sp.coth(2 * x + y) - 1 / (2 * x + y), 0),
+    "two symbols": (sp.sin(x) * sp.sin(y) / (x * y), 1),
+    "two symbols in one function": ((sp.exp(x * y) - 1) / (x * y), 1),
+    "a difference": (sp.sin(x - y) / (x - y), 1),
+    "a multiple": (sp.sin(2 * x + 2 * y) / (x + y), 2),
+    "a norm": (sp.sin(x**2 + y**2) / (x**2 + y**2), 1),
+    "under a condition": (sp.Piecewise((sp.sin(x) / x, y < 1), (7, True)), 1),
+}
+
+
+@pytest.mark.parametrize("name", REMOVABLE)
+def test_a_removable_singularity_takes_its_limit(name):
+    expression, limit = REMOVABLE[name]
+    exact = emit(expression, [x, y], "mpmath")
+    assert emit(expression, [x, y])(np.array([0.0]), 0)[0] == float(limit)
+    assert exact(0, 0) == emit(sp.sympify(limit), [], "mpmath")()
+    near = exact.to_digits("1e-20", "1e-30", digits=15)
+    assert abs(near - exact(0, 0)) < 1e-15
+
+
+@pytest.mark.parametrize("expression", [sp.sin(x) / x**2, sp.Abs(x) / x, 1 / x - sp.cos(x) / x**2])
+def test_a_pole_and_a_jump_have_no_limit(expression):
+    with pytest.warns(RuntimeWarning, match="invalid|divide"):
+        assert np.isnan(emit(expression, [x])(0.0))
+    with pytest.raises(ZeroDivisionError):
+        emit(expression, [x], "mpmath")(0)
+
+
+def test_a_limit_that_cannot_be_printed_is_left_out():
+    zeta = (sp.digamma(1 + x) + sp.EulerGamma - x * sp.pi**2 / 6) / x**2
+    assert emit(zeta, [x], "mpmath").to_digits("1e-9", digits=5) == pytest.approx(-1.2020569, rel=1e-5)
+
+
+def test_limits_leave_the_quotient_stable():
+    bernoulli, sinh = sp.log(x / (sp.exp(x) - 1)), (1 + sp.sinh(x) / x) * sp.exp(-x)
+    assert emit(bernoulli, [x])(1000) == pytest.approx(math.log(1000) - 1000, rel=1e-15)
+    assert emit(sinh, [x])(np.array([1000.0, 0.0])).tolist() == [0.0005, 2]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        (sp.exp(-sp.exp(x)), 0),
+        (sp.diff(sp.exp(-sp.exp(x)), x), 0),
+        (sp.exp(x**2 - 3 * sp.exp(2 * x) - sp.exp(x)), 0),
+        (1 / (1 + sp.exp(-sp.exp(x))), 1),
+        (sp.exp(-sp.exp(-sp.exp(x))), 1),
+        (sp.tanh(sp.exp(x)), 1),
+        (sp.erf(-sp.exp(x)), -1),
+    ],
+)
+def test_what_grows_inside_of_a_saturating_function_is_no_overflow(expression, value):
+    assert emit(expression, [x])(800.0) == value
+    assert emit(expression, [x])(0.5) == pytest.approx(float(expression.subs(x, sp.Rational(1, 2)).evalf()), rel=1e-14)
+
+
+def test_a_difference_of_exponentials_does_not_saturate():
+    with pytest.warns(RuntimeWarning):
+        assert np.isnan(emit(sp.exp(sp.exp(a) - sp.exp(b)), [a, b])(800.0, 790.0))
+    with pytest.warns(RuntimeWarning):
+        assert emit(sp.tanh(sp.sinh(b) - sp.exp(a)), [a, b])(800.0, 705.0) == -1
+
+
+@pytest.mark.parametrize("target", ["numpy", "mpmath"])
+@pytest.mark.parametrize(
+    ("value", "point", "text"),
+    [  # mpmath 1.3 at 60 digits
+        (sp.log(sp.cosh(x)), "1e-9", "4.99999999999999999916666666666666667e-19"),
+        (sp.log(sp.cos(x)), "1e-9", "-5.00000000000000000083333333333333333e-19"),
+        (sp.log(sp.tanh(x)), "30", "-1.751302152539303859e-26"),
+        (sp.log(sp.erf(x)), "8", "-1.1224297172982927079e-29"),
+        (sp.cosh(x) - 1, "1e-9", "5.00000000000000000041666666666666667e-19"),
+    ],
+)
+def test_near_one_a_logarithm_keeps_its_digits(target, value, point, text):
+    ours = emit(value, [x], target)(float(point) if target == "numpy" else point)
+    assert relative_error(ours, mpmath.mpf(text)) < 1e-15
 
 
 def test_a_piecewise_branch_is_evaluated_only_where_its_condition_holds():
@@ -206,8 +293,9 @@ def test_numbers_may_come_in_many_forms_but_not_as_a_binary_float():
         same(0.1)
     with pytest.raises(TypeError, match="not a real number"):
         same(None)
-    with pytest.raises(ValueError, match="not real"):
-        emit(sp.log(x), [x], "mpmath")(-1)
+    for expression in (sp.log(x), sp.Piecewise((sp.log(x), x < 0), (1, True)), sp.log((sp.exp(x) - 1) / sp.sin(-x))):
+        with pytest.raises(ValueError, match="not real"):
+            emit(expression, [x], "mpmath")(-1)
 
 
 @pytest.mark.parametrize("digits", [15, 50, 200])
@@ -241,6 +329,9 @@ def test_a_zero_that_no_precision_tells_from_zero_is_zero_and_anything_else_an_e
         emit(sp.sin(sp.exp(x)), [x], "mpmath").to_digits(10**4, digits=15, ceiling=100)
     with pytest.raises(TypeError, match="numpy"):
         emit(x, [x]).to_digits(1, digits=15)
+    for digits in (0, -5):
+        with pytest.raises(ValueError, match="at least one"):
+            emit(x, [x], "mpmath").to_digits(1, digits=digits)
 
 
 # refusals ------------------------------------------------------------------------------------------------------------
@@ -506,3 +597,9 @@ def test_numpy_mpmath_and_sympy_agree_on_random_expressions(expression, p, q):
     assert abs(mpmath.mpf(float(value)) - reference) <= scale
     with mp.workdps(40):
         assert abs(mpmath.mpf(str(by_sympy)) - reference) <= mpmath.mpf("1e-20") * (1 + abs(reference))
+
+
+@pytest.mark.parametrize("target", ["numpy", "mpmath"])
+def test_dummies_are_arguments_like_any_symbol(target):
+    a, b = sp.Dummy("a"), sp.Dummy("b")
+    assert float(emit(a - 2 * b, (a, b), target)(3, 1)) == 1
