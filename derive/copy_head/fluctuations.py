@@ -24,6 +24,7 @@ from sympy import (
     Derivative,
     Dummy,
     Expr,
+    Float,
     Function,
     Rational,
     S,
@@ -391,27 +392,36 @@ def _at_noise(expression: Basic, length: int) -> Basic:
 def _logit_claim(derivation: Derivation) -> Iterable[Comparison]:
     """First and second moment of the competing weight R, pair by pair; one competitor makes the logit exact."""
     for length in (2, 3, 6):
-        keys = [(GROWTH, _NOISES[0]), *[(S.One, _NOISES[1])] * (length - 1)]
-        for own, (mean, spread) in enumerate(_at_noise(derivation.value("entry logits"), length)):
-            weight, noise = keys[own]
-            rivals = list(enumerate(keys[:own] + keys[own + 1 :]))
-            first = sum((x * exp(a / 2) for _, (x, a) in rivals), S.Zero)
-            second = S.Zero
-            for (i, (x, a)), (j, (y, b)) in product(rivals, rivals):
-                second += x * y * exp((a + b) / 2 + (a if i == j else 0))
-            middle, width = log(weight) - mean, spread - noise
-            yield f"key {own}, L = {length}", (exp(middle + width / 2), exp(2 * (middle + width))), (first, second)
+        for own, logit in enumerate(_at_noise(derivation.value("entry logits"), length)):
+            yield f"key {own}, L = {length}", *_competing_moments(own, length, *logit)
+
+
+def _competing_moments(own: int, length: int, mean: Expr, spread: Expr) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
+    """First and second moment of the competing weight R: as a logit of this mean and variance has it, and pair by pair."""
+    keys = [(GROWTH, _NOISES[0]), *[(S.One, _NOISES[1])] * (length - 1)]
+    weight, noise = keys[own]
+    rivals = list(enumerate(keys[:own] + keys[own + 1 :]))
+    first = sum((x * exp(a / 2) for _, (x, a) in rivals), S.Zero)
+    second = S.Zero
+    for (i, (x, a)), (j, (y, b)) in product(rivals, rivals):
+        second += x * y * exp((a + b) / 2 + (a if i == j else 0))
+    middle, width = log(weight) - mean, spread - noise
+    return (exp(middle + width / 2), exp(2 * (middle + width))), (first, second)
 
 
 def _density_claim(derivation: Derivation) -> Iterable[Comparison]:
-    """Total mass; and for L = 2 the first two moments from a double sum over both Gaussian scores."""
+    """Total mass; moments of the competing weight; for L = 2 those of the entry from a double sum over both scores."""
+    logit = log(ENTRY / (1 - ENTRY))
     with mpmath.workdps(DIGITS + 10):
         gap, *widths = (mpmath.mpf(str(x.evalf(DIGITS + 10))) for x in (log(GROWTH), *map(sqrt, _NOISES)))
         for length in (2, 5):
             for own, density in enumerate(_at_noise(derivation.value("entry density"), length)):
-                mass, *moments = (_integral(density * ENTRY**power) for power in range(3))
+                mass, mean, square = (_integral(density * logit**power) for power in range(3))
                 yield f"mass, key {own}, L = {length}", mass, S.One
+                mean, square = (Float(value, DIGITS + 10) for value in (mean, square))
+                yield f"logit, key {own}, L = {length}", *_competing_moments(own, length, mean, square - mean**2)
                 if length == 2:
+                    moments = [_integral(density * ENTRY**power) for power in (1, 2)]
                     brute = _softmax_moments(gap, *widths) if own == 0 else _softmax_moments(-gap, *reversed(widths))
                     yield f"moments, key {own}", moments, brute
 
@@ -529,7 +539,9 @@ SOFTMAX_STEPS = (
         entry_density,
         "Push-forward of the Gaussian scores through the row-softmax: a logit-normal density, skewed towards 1/2.",
         takes=("entry logits",),
-        checks=(Check("mass, and double sum over both scores for L = 2", "numeric", _density_claim, quick=False),),
+        checks=(
+            Check("mass, competing weight, and double sum over both scores", "numeric", _density_claim, quick=False),
+        ),
     ),
     Step(
         "entry moments",

@@ -14,7 +14,7 @@ from sympy import Expr, Function, LambertW, Rational, S, Symbol, Tuple, cancel, 
 from sympy.matrices import ImmutableDenseMatrix
 
 from derive.action import EffectiveAction, Observable, OrderParameter, Phase
-from derive.asymptotic import AsymptoticSeries
+from derive.asymptotic import AsymptoticSeries, newton, series_terms
 from derive.checks import Comparison
 from derive.copy_head import fluctuations, linear, observables, posterior, relaxed, scaling, symmetry
 from derive.copy_head.model import CONTROL, DEFAULT, PARAMETERS, SCORES, L, Model, P, T, V, c, gamma_g, gamma_w, s, u
@@ -61,7 +61,7 @@ def window(model: Model, cost: Expr) -> Tuple:
     """
     strength = 2 * model.loss_factor * L
     low = model.score_decay * L / (strength * (V - 1))
-    high = L * low + sqrt(L * low * model.weight_decay * L / strength) + T * V
+    high = L * low + sqrt(L * low * model.weight_decay * L / strength) + T * V / strength
     return Tuple(V * low / 16, 16 * V * high)
 
 
@@ -147,17 +147,29 @@ def _balance_claim(derivation: Derivation) -> Iterable[Comparison]:
 
 
 def _window_claim(derivation: Derivation) -> Iterable[Comparison]:
-    """Both ends against the scales of the theory, in numbers."""
-    model = derivation.model
-    for length, symbols in ((4, 2), (300, 5)):
-        values = {**_VALUES, L: S(length), V: S(symbols)}
-        low, high = derivation.value("softmax window").subs(values)
-        strength, ridge, price = (
-            x.subs(values) for x in (2 * model.loss_factor * L, model.weight_decay, model.score_decay)
-        )
-        copying = price * length * symbols / (strength * (symbols - 1))
-        uniform = copying * length + sqrt(copying * symbols * ridge * length**2 / strength) + symbols**2 * values[T]
-        yield f"L = {length}", (16 * low, high / 16), (copying, uniform)
+    """Copying: the unit of P*. Uniform attention: from the action at large L, where both ends of its stability are simple.
+
+    Cold, a pull D e^(2s) against the force K s has a stable balance up to D = K/(2e), and D is of first order in P or,
+    with gamma_w large, of second. Hot, the slope changes sign with P at any s between the two scales 0 and ln sqrt(L).
+    """
+    low, high = derivation.value("softmax window")
+    action, law = (derivation.value(name) for name in ("softmax action", "sample law"))
+    unit = series_terms(law, scaling.ELL)[0].subs(scaling.ELL, 1)
+    values = {**_VALUES, L: S(300), V: S(7)}
+    yield "copying appears", (16 * low).subs(values), (unit * L).subs(values)
+    with mpmath.workdps(400):
+        for ridge, margin in ((1, 2 * S.Exp1), (10**240, sqrt(2 * S.Exp1))):
+            cold = {L: S(10) ** 80, V: S(7), T: S.Zero, gamma_w: S(ridge), gamma_g: Rational(5, 7)}
+            scale = high.subs(cold) / 16
+            start = (mpmath.mpf(1) / 2, mpmath.mpf((scale / margin).evalf(50)))
+            slope = action.subs(cold).diff(s)
+            (_, samples), _ = newton((slope, slope.diff(s)), (s, P), start)
+            yield f"uniform attention ends, gamma_w = 10^{len(str(ridge)) - 1}", scale, margin * samples
+        hot = {L: S(10) ** 140, V: S(7), T: S(10) ** 500, gamma_w: S.One, gamma_g: Rational(5, 7)}
+        scale = high.subs(hot) / 16
+        slope = action.diff(s).subs({**hot, s: log(hot[L]) / 4})
+        (samples,), _ = newton((slope,), (P,), (mpmath.mpf(scale.evalf(50)),))
+        yield "uniform attention ends, T = 10^500", scale, samples
 
 
 _PAPER = "arXiv 2606.12058"
@@ -209,7 +221,7 @@ ACTION_STEPS = (
         window,
         "Search range of the control: a factor 16 around the scales at which copying appears and uniform attention ends.",
         takes=("score gap cost",),
-        checks=(Check("the scales in numbers", "numeric", _window_claim),),
+        checks=(Check("scales of the action in four limits", "numeric", _window_claim),),
     ),
 )
 

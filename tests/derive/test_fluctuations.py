@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from sympy import lambdify, limit, simplify, sqrt
+from sympy import Tuple, lambdify, limit, simplify, sqrt
 
 from derive.copy_head import softmax
 from derive.copy_head.fluctuations import ENTRY, VARIANCES
@@ -93,3 +93,11 @@ def test_skewness_of_the_copied_entry_is_that_of_its_density(derivation):
     for length, copied in ((3, "1/5"), (17, "2/3")):
         at = {L: length, COPIED: copied, tau: 1}
         assert simplify((skewness - expected).subs(at)) == 0
+
+
+def test_the_check_of_the_density_knows_how_many_keys_compete(derivation):
+    """At L = 2 every power of L - 1 is one."""
+    altered = derivation.altered("entry density", lambda pair: Tuple(pair[0], pair[1].subs((L - 1) ** 2, (L - 1) ** 3)))
+    assert altered.value("entry density") != derivation.value("entry density")
+    (step,) = (step for step in altered.steps if step.name == "entry density")
+    assert [altered.run(step, check).passed for check in step.checks] == [False]

@@ -2,11 +2,11 @@
 
 import mpmath
 import pytest
-from sympy import Rational, cancel, lambdify, log, root, simplify, sqrt
+from sympy import Add, Rational, Tuple, cancel, expand, lambdify, log, root, simplify, sqrt
 
 from derive.asymptotic import remainders, series_terms
 from derive.copy_head import linear, softmax
-from derive.copy_head.model import L, Model, V, gamma_g, gamma_w, s
+from derive.copy_head.model import L, Model, T, V, gamma_g, gamma_w, s
 from derive.copy_head.scaling import ELL, UNPERTURBED, linear_series, softmax_series
 
 
@@ -102,3 +102,22 @@ def test_the_laws_follow_the_model(pooled, gapped):
         assert all(simplify(one - other) == 0 for one, other in pairs)
     changed, expected = (d.value("crossover law")[0].subs({V: 9, L: 64}) for d in (linear.derivation(model), pooled))
     assert simplify(changed - expected.subs(halves, simultaneous=True)) == 0
+
+
+def test_the_windows_follow_the_loss(pooled, gapped):
+    """The loss factor doubled is both ridges and the temperature halved."""
+    model, halves = Model(loss_factor=1 / L), {gamma_w: gamma_w / 2, gamma_g: gamma_g / 2, T: T / 2}
+    for name, chain, built in (("linear window", pooled, linear), ("softmax window", gapped, softmax)):
+        changed, expected = built.derivation(model).value(name), chain.value(name).subs(halves, simultaneous=True)
+        assert all(simplify(one - other) == 0 for one, other in zip(changed, expected, strict=True))
+
+
+@pytest.mark.parametrize("term", range(3))
+def test_no_term_of_a_window_escapes_its_check(pooled, gapped, term):
+    for name, chain in (("linear window", pooled), ("softmax window", gapped)):
+        low, high = chain.value(name)
+        terms = expand(high).args
+        assert len(terms) == 3
+        altered = chain.altered(name, lambda _, low=low, terms=terms: Tuple(low, Add(*terms, terms[term])))
+        (step,) = (step for step in altered.steps if step.name == name)
+        assert not any(altered.run(step, check).passed for check in step.checks)
