@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
@@ -47,11 +47,27 @@ class BadInput(click.ClickException):
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb; turn every refusal into one message and an exit code."""
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    code = 0
     try:
-        with _insistent_interrupt():
-            code = cli.main(arguments, prog_name="spinodal", standalone_mode=False)
+        if sys.stdout is None:
+            raise BadInput("standard output is closed")
+        # What `cli.main` would do, but for its own idea of a closed pipe.
+        with _insistent_interrupt(), cli.make_context("spinodal", words) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except BrokenPipeError:  # the reader has had what it wanted
+        _abandon(sys.stdout)
+    except OSError as error:
+        if error.filename is not None:  # not standard output; the verbs answer for all other files
+            raise
+        _abandon(sys.stdout)
+        _complain(f"cannot write the output: {error.strerror}")
+        code = BAD_INPUT
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        _tell(error.format_message())
         code = BAD_INPUT
     except click.ClickException as error:
         _complain(error.format_message())
@@ -59,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted")
         code = INTERRUPTED
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code)
 
 
 @contextmanager
@@ -86,23 +102,24 @@ def _complain(message: str) -> None:
     line = " ".join(message.split())
     if len(line) > LONGEST_MESSAGE:
         line = f"{line[: LONGEST_MESSAGE // 2]} ... {line[-LONGEST_MESSAGE // 2 :]}"
-    click.echo(f"spinodal: {line}", err=True)
+    _tell(f"spinodal: {line}")
 
 
-def _print(text: str) -> None:
-    """Write a result; a reader that closed the pipe has had what it wanted, any other failure is an error."""
+def _tell(text: str) -> None:
+    """Write to standard error; where that cannot be, the exit code has to say it."""
     try:
-        click.echo(text)
-    except OSError as error:
-        # What is left in the buffer must not fail a second time when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            raise click.exceptions.Exit(0) from None
-        raise BadInput(f"cannot write the output: {error.strerror}") from None
+        click.echo(text, err=True)
+    except OSError:
+        _abandon(sys.stderr)
+
+
+def _abandon(stream: TextIO) -> None:
+    """What is left in the buffer must not fail a second time when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _print_json(document: Mapping[str, Any]) -> None:
-    _print(json.dumps(document, indent=1, allow_nan=False))
+    click.echo(json.dumps(document, indent=1, allow_nan=False))
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------
@@ -120,6 +137,43 @@ class Digits(click.ParamType):
         if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= self.largest):
             raise BadInput(f"--digits {text}: give a whole number from 1 to {self.largest}")
         return int(text)
+
+
+class Folder(click.ParamType):
+    """Where to write: a folder, or a name that is free in one, that may be written; refused before the work is done."""
+
+    name = "DIR"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        folder = Path(value)
+        try:
+            place = folder if folder.exists() else folder.parent
+        except OSError as error:
+            raise BadInput(f"--out {value}: {error.strerror}") from None
+        if not value:
+            raise BadInput("--out: give the name of a folder, such as '.'")
+        if not place.exists():
+            raise BadInput(f"--out {value}: there is no folder {place}")
+        if not place.is_dir():
+            raise BadInput(f"--out {value}: {place} is not a folder")
+        if not os.access(place, os.W_OK):
+            raise BadInput(f"--out {value}: {place} may not be written")
+        return folder
+
+
+class Verb(click.Command):
+    """A command that takes the value of an option once."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in order:
+            if isinstance(option, click.Option) and not option.is_flag and order.count(option) > 1:
+                raise BadInput(f"{option.opts[0]} is given twice")
+        return super().parse_args(ctx, args)
+
+
+class Verbs(click.Group):
+    command_class = Verb
 
 
 @contextmanager
@@ -210,7 +264,7 @@ def _setup_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 # --- verbs -----------------------------------------------------------------------------------------------------------
 
 
-@click.group()
+@click.group(cls=Verbs)
 @click.version_option(__version__, prog_name="spinodal")
 def cli() -> None:
     """Phase transitions of attention heads, from SymPy derivations to any number of digits.
@@ -236,8 +290,8 @@ def list_theories(as_json: bool, quiet: bool) -> None:
         described = [("control", entry["control"]), *(("parameter", parameter) for parameter in entry["parameters"])]
         rows = [("order parameter", order["name"], "", "", order["meaning"]) for order in entry["order_parameters"]]
         rows += [(kind, p["name"], p["range"], p["default"] or "", p["meaning"]) for kind, p in described]
-        _print(f"{entry['name']}: {entry['summary']}\n")
-        _print(present.table(("", "name", "range", "default", "meaning"), rows) + "\n")
+        click.echo(f"{entry['name']}: {entry['summary']}\n")
+        click.echo(present.table(("", "name", "range", "default", "meaning"), rows) + "\n")
 
 
 def _entry(theory: Theory) -> dict[str, Any]:
@@ -262,7 +316,7 @@ def _entry(theory: Theory) -> dict[str, Any]:
 @click.option("--quick", is_flag=True, help="With --check: only the checks that take no time.")
 @click.option("--format", "form", metavar="text|latex|html|json", help="How to print; with --expr text|latex|python|c.")
 @click.option("--expr", metavar="STEP", help="Print one step's expression only.")
-@click.option("--no-cache", is_flag=True, expose_value=False, help="Build it anew; so it is always, nothing is cached.")
+@click.option("--no-cache", is_flag=True, expose_value=False, help="Without effect: nothing is cached as yet.")
 @_options
 def derive(
     theory: str, check: bool, quick: bool, form: str | None, expr: str | None, as_json: bool, quiet: bool
@@ -275,6 +329,8 @@ def derive(
     if quick and not check:
         raise BadInput("--quick goes with --check")
     form = "json" if as_json else form
+    if check and expr is not None:
+        raise BadInput("--check runs the checks of all steps, --expr prints one: give one of them")
     if expr is not None:
         _print_expression(_theory(theory), expr, form or "text")
         return
@@ -286,13 +342,13 @@ def derive(
     if form == "json":
         _print_json(present.as_json(derivation, found))
     elif form == "latex":
-        _print(present.as_latex(derivation, found))
+        click.echo(present.as_latex(derivation, found))
     elif form == "html":
-        _print(present.as_html(derivation, found))
+        click.echo(present.as_html(derivation, found))
     elif form == "text" or not check:
-        _print(present.as_text(derivation, found))
+        click.echo(present.as_text(derivation, found))
     else:
-        _print(_summary(derivation, reports))
+        click.echo(_summary(derivation, reports))
     if any(not report.passed for report in reports):
         raise click.exceptions.Exit(NOT_REACHED)
 
@@ -311,7 +367,7 @@ def _print_expression(theory: Theory, name: str, form: str) -> None:
         _print_json({"schema": 1, "theory": theory.name, "step": name, "expression": both})
         return
     try:
-        _print(present.source(result, form))
+        click.echo(present.source(result, form))
     except ValueError as error:
         raise BadInput(str(error)) from None
 
@@ -362,7 +418,7 @@ def minima(theory: str, words: tuple[str, ...], digits: int, as_json: bool, quie
         head = {"schema": 1, "theory": theory, "setup": setup.as_text(), "control": at, "digits": digits}
         _print_json({**head, "points": [present.point_json(point) for point in found], **present.outcome(found)})
     else:
-        _print(f"{present.heading(theory, {**setup.as_text(), **at}, digits)}\n\n{present.points_table(found)}")
+        click.echo(f"{present.heading(theory, {**setup.as_text(), **at}, digits)}\n\n{present.points_table(found)}")
     _finish(found, silent=as_json or quiet)
 
 
@@ -395,7 +451,7 @@ def transitions(theory: str, words: tuple[str, ...], digits: int, over: str | No
         _print_json({**head, "transitions": entries, **present.outcome(found)})
     else:
         table = present.transitions_table(name, found, f" in {over}" if over else "")
-        _print(f"{present.heading(theory, setup.as_text(), digits)}\n\n{table}")
+        click.echo(f"{present.heading(theory, setup.as_text(), digits)}\n\n{table}")
     _finish(found, silent=as_json or quiet)
 
 
@@ -411,7 +467,7 @@ def _finish(*results: Points | Transitions | AsymptoticReport, silent: bool) -> 
     """Notes to standard error; exit code 3 if a result is not what was asked for."""
     for result in results if not silent else ():
         for note in result.notes:
-            click.echo(f"note: {note}", err=True)
+            _tell(f"note: {note}")
     missed = [result.status.message for result in results if result.status.value != "ok"]
     if missed:
         _complain(missed[0])
@@ -447,7 +503,7 @@ def asymptotics(theory: str, words: tuple[str, ...], upto: str, digits: int, as_
         quantities = [present.report_json(report) for report in reports]
         _print_json({"schema": 1, "theory": theory, "digits": digits, "quantities": quantities})
     else:
-        _print("\n\n".join(present.report_text(theory, report) for report in reports))
+        click.echo("\n\n".join(present.report_text(theory, report) for report in reports))
     _finish(*reports, silent=as_json or quiet)
 
 
@@ -462,7 +518,7 @@ def _largest_size(action: EffectiveAction, text: str) -> Rational:
 
 @cli.command()
 @click.argument("name")
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where to write it.")
+@click.option("--out", required=True, type=Folder(), metavar="DIR", help="Where to write it.")
 @click.option(
     "--format", "form", default="png", show_default=True, metavar="png|pdf|svg", help="Format of the picture."
 )
@@ -475,7 +531,6 @@ def figure(name: str, out: Path, form: str, as_json: bool, quiet: bool) -> None:
         raise _nearest("figure", name, (*FIGURES, "all"))
     if form not in FORMATS:
         raise BadInput(f"--format {form}: give {', '.join(FORMATS)}")
-    _writable(out)
     written = []
     for module in FIGURES.values() if name == "all" else [FIGURES[name]]:
         picture = import_module(module).picture()
@@ -486,23 +541,7 @@ def figure(name: str, out: Path, form: str, as_json: bool, quiet: bool) -> None:
     if as_json:
         _print_json({"schema": 1, "figure": name, "files": [str(path) for path in written]})
     else:
-        _print("\n".join(f"wrote {path}" for path in written))
-
-
-def _writable(folder: Path) -> None:
-    """Refuse a target before the work is done: a folder, or a name that is free in one, that may be written."""
-    try:
-        place = folder if folder.exists() else folder.parent
-    except OSError as error:
-        raise BadInput(f"--out {folder}: {error.strerror}") from None
-    if not place.is_dir():
-        raise BadInput(
-            f"--out {folder}: {place} is not a folder"
-            if place.exists()
-            else f"--out {folder}: there is no folder {place}"
-        )
-    if not os.access(place, os.W_OK):
-        raise BadInput(f"--out {folder}: {place} may not be written")
+        click.echo("\n".join(f"wrote {path}" for path in written))
 
 
 if __name__ == "__main__":

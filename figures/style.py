@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,9 +46,12 @@ class Picture:
         """Write the picture ``name.form`` and beside it its data, ``name.csv``; return both paths.
 
         ``folder`` is made if its parent is there. Raises `OSError` where it cannot be written. Both files are complete
-        before either takes its name, so an interruption leaves what was there before.
+        and their names free, or those of files, before either takes its name: a failure leaves what was there before.
         """
         folder.mkdir(exist_ok=True)
+        for target in (folder / f"{self.name}.{suffix}" for suffix in (form, "csv")):
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, f"{target} is a folder", str(target))
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{self.name}-") as scratch:
             table, picture = Path(scratch, f"{self.name}.csv"), Path(scratch, f"{self.name}.{form}")
             lines = [",".join(self.header), *(",".join(f"{value:.12g}" for value in row) for row in self.rows)]

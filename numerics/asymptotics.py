@@ -114,6 +114,8 @@ def ladder(
     begin = time.perf_counter()
     if series.size.name in values:
         raise SetupError(f"{series.size.name} runs along the ladder; leave it out, and end the ladder with upto")
+    if action.control.name in values:
+        raise SetupError(f"{action.control.name} is what the series gives; leave it out")
     rungs, notes, status = [], [], Status.OK
     for size in sizes(upto):
         setup = action.setup({**values, series.size.name: size})

@@ -36,9 +36,11 @@ CASES = {
     "matrix": (["minima", *SOFTMAX, "L=[[3/5,2/5],[2/5,3/5]]", "V=8", "P=1"], "is not a number"),
     "huge exponent": (["minima", *SOFTMAX, "L=1e999999999", "V=8", "P=1"], "exponent"),
     "exponent of many digits": (["minima", *SOFTMAX, "L=1e" + "9" * 9000, "V=8", "P=1"], "exponent"),
+    "blank before a value": (["minima", *POINT, "gamma_w= 1"], "gamma_w: ' 1'"),
     "no key": (["minima", *SOFTMAX, "=32"], "KEY=VALUE"),
     "no value": (["minima", *SOFTMAX, "L32"], "KEY=VALUE"),
     "a key given twice": (["minima", *SOFTMAX, "L=32", "V=8", "L=32", "P=1"], "L is given twice"),
+    "an option given twice": (["minima", *POINT, "--digits", "5", "--digits", "6"], "--digits is given twice"),
     "digits zero": (["minima", *POINT, "--digits", "0"], "from 1 to 10000"),
     "digits negative": (["minima", *POINT, "--digits", "-3"], "from 1 to 10000"),
     "digits too many": (["minima", *POINT, "--digits", "10001"], "from 1 to 10000"),
@@ -61,6 +63,8 @@ CASES = {
     "page of one expression": (["derive", *SOFTMAX, "--expr", "softmax action", "--format", "html"], "python"),
     "two formats": (["derive", *SOFTMAX, "--json", "--format", "html"], "exclude"),
     "quick without check": (["derive", *SOFTMAX, "--quick"], "--check"),
+    "checks of one expression": (["derive", *SOFTMAX, "--expr", "softmax action", "--check"], "--expr"),
+    "no name of a target": (["figure", "softmax-landscape", "--out", ""], "--out"),
     "name of a target too long": (["figure", "softmax-landscape", "--out", "a" * 300], "--out"),
     "unknown figure": (["figure", "landscape", "--out", "."], "softmax-landscape"),
     "unknown picture format": (["figure", "softmax-landscape", "--out", ".", "--format", "bmp"], "png"),
@@ -70,6 +74,7 @@ CASES = {
     "theory without series": (["asymptotics", "copy-head/softmax-relaxed", "V=8"], "no asymptotic series"),
     "two quantities": (["asymptotics", *SOFTMAX, "P*", "P_x", "V=8"], "one quantity"),
     "size of a ladder": (["asymptotics", *SOFTMAX, "L=2", "V=8"], "L runs along the ladder"),
+    "control of a series": (["asymptotics", *SOFTMAX, "P*", "V=8", "P=3"], "P is what the series gives"),
     "unknown quantity": (["asymptotics", *SOFTMAX, "P_nil", "V=8"], "P_nil"),
 }
 

@@ -1,6 +1,7 @@
 """The command line and its JSON contract, on the two copy heads."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -224,6 +225,13 @@ def test_asymptotics_table_of_one_quantity(run):
     assert any(line.startswith("1e1000 ") for line in out.splitlines())
 
 
+def test_asymptotic_series_are_shown_in_lines_of_readable_length(run):
+    for theory in ("copy-head/linear", "copy-head/softmax"):
+        code, out, _ = run("asymptotics", theory, "V=8", "--upto", "1e3")
+        assert code == 0
+        assert max(map(len, out.splitlines())) <= 130
+
+
 # --- derive ----------------------------------------------------------------------------------------------------------
 
 
@@ -293,6 +301,15 @@ def test_target_that_cannot_be_written(run, tmp_path, monkeypatch, target):
     assert (tmp_path / "a-file").read_text() == "kept"
 
 
+@pytest.mark.parametrize("taken", ["softmax-landscape.csv", "softmax-landscape.png"])
+def test_picture_and_data_are_written_both_or_not_at_all(run, tmp_path, taken):
+    (tmp_path / taken).mkdir()
+    code, out, err = run("figure", "softmax-landscape", "--out", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert taken in err
+    assert [path.name for path in tmp_path.iterdir()] == [taken]
+
+
 # --- the process -----------------------------------------------------------------------------------------------------
 
 
@@ -304,13 +321,36 @@ def test_a_closed_pipe_is_no_error():
     assert command.wait() == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_is_one_message():
-    with Path("/dev/full").open("w") as full:
-        outcome = subprocess.run([*SCRIPT, "list"], stdout=full, stderr=subprocess.PIPE, text=True)
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+
+
+@needs_full
+@pytest.mark.parametrize("words", [["list"], ["--help"], ["--version"], ["minima", "--help"]])
+def test_a_full_disk_is_one_message(words):
+    with FULL.open("w") as full:
+        outcome = subprocess.run([*SCRIPT, *words], stdout=full, stderr=subprocess.PIPE, text=True)
     assert outcome.returncode == 2
-    assert outcome.stderr.startswith("spinodal: cannot write the output")
-    assert outcome.stderr.count("\n") == 1
+    assert outcome.stderr == "spinodal: cannot write the output: No space left on device\n"
+
+
+@needs_full
+@pytest.mark.parametrize("words", [[], ["minima", "copy-head/softmax", "L=32"]])
+def test_a_complaint_that_cannot_be_written_keeps_its_exit_code(words):
+    with FULL.open("w") as full:
+        assert subprocess.run([*SCRIPT, *words], stderr=full, stdout=subprocess.PIPE).returncode == 2
+
+
+def test_closed_streams():
+    """Without standard output there is nothing to do; without standard error all goes on."""
+    script = shlex.join(SCRIPT)
+    closed = subprocess.run(f"{script} list >&-", shell=True, capture_output=True, text=True)
+    assert (closed.returncode, closed.stderr) == (2, "spinodal: standard output is closed\n")
+    silent = subprocess.run(
+        f"{script} transitions copy-head/softmax L=32 V=8 --digits 5 2>&-", shell=True, stdout=subprocess.PIPE
+    )
+    assert silent.returncode == 0
+    assert b"coexistence" in silent.stdout
 
 
 def test_interruption_exits_130():
