@@ -18,6 +18,7 @@ from mpmath import mpf
 from numpy.typing import NDArray
 from sympy import Expr, Float, Rational, S, Symbol
 
+from numerics.balls import Ball, ball, enclosure
 from numerics.emit import emit
 from numerics.jets import Index, Jet, derivatives, indices, jet
 from numerics.newton import Matrix, Vector
@@ -70,6 +71,13 @@ def same(x: Sequence[mpf], y: Sequence[mpf], scales: Sequence[mpf], tolerance: s
 @lru_cache(maxsize=256)
 def _emitted(formulas: Expr | tuple[Expr, ...], arguments: tuple[Symbol, ...], target: str) -> Any:
     return emit(formulas, arguments, target)
+
+
+@lru_cache(maxsize=64)
+def _enclosure(
+    value: Expr, variables: tuple[Symbol, ...], wanted: tuple[Index, ...], arguments: tuple[Symbol, ...]
+) -> Callable[[Sequence[Ball]], tuple[Ball, ...]]:
+    return enclosure(_emitted(derivatives(value, variables, wanted), arguments, "mpmath"))
 
 
 def _real(value: Expr, what: str) -> mpf:
@@ -188,6 +196,12 @@ class Landscape:
                 return tuple(emitted(*x, *floats))
 
         return evaluate
+
+    def balls(self, control: mpf, order: int) -> Callable[[Sequence[Ball]], tuple[Ball, ...]]:
+        """Enclosures of the derivatives up to ``order`` (without the value) over boxes, at Arb's current precision."""
+        enclose = _enclosure(self.action.value, self.variables, indices(self.n, ((), order))[1:], self.arguments)
+        at, fractions = ball(control), [(int(q.p), int(q.q)) for q in self.setup.values.values()]
+        return lambda x: enclose((*x, at, *(Ball(p) / q for p, q in fractions)))
 
     def window(self) -> tuple[mpf, mpf]:
         """The declared window of the control."""

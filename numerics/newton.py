@@ -20,6 +20,7 @@ from mpmath import mpf
 from numerics.points import Status
 
 __all__ = [
+    "RESOLUTION",
     "Matrix",
     "Run",
     "SingularError",
@@ -42,7 +43,10 @@ Matrix = list[list[mpf]]
 System = Callable[[Sequence[mpf]], tuple[Vector, Matrix]]
 """A map from unknowns to residuals and their exact Jacobian, at the caller's working precision."""
 
-_FIRST_DPS = (30, 120, 480)
+RESOLUTION = 22
+"""The digits to which starts of Newton's method are known, unless they have to be told apart on a smaller scale."""
+
+_GUARD = 8
 _STEPS = 40
 _MOST_DPS = 8000
 _NUDGE = mpf(2) ** -10
@@ -186,15 +190,19 @@ class Run:
     status: Status
 
 
-def refine(system: System, start: Sequence[mpf], digits: int, scales: Sequence[mpf]) -> Solution:
+def refine(
+    system: System, start: Sequence[mpf], digits: int, scales: Sequence[mpf], known: int = RESOLUTION
+) -> Solution:
     """Polish ``start`` until two working precisions agree to ``digits`` digits in every unknown.
 
     ``scales`` give the size of each unknown in the problem; steps are measured against it where an unknown is near zero.
+    The start is ``known`` to so many digits: no fewer are carried, for other roots may lie as near.
+    Below ``least`` digits the system is known to be noise.
     The status is `DEGENERATE` where the steps shrink only linearly, `DIVERGED` where they do not shrink or the residual
     stays, `DIGITS` where the precision ladder ended before the digits were reached.
     """
-    for first in _FIRST_DPS:  # where terms cancel, steps shrink only at a precision that resolves what is left
-        solution = _refined(system, start, first, digits, scales)
+    for factor in (1, 4, 16):  # where terms cancel, steps shrink only at a precision that resolves what is left
+        solution = _refined(system, start, factor * (known + _GUARD), digits, scales)
         if solution.status is not Status.DIVERGED:
             break
     return solution

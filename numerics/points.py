@@ -147,7 +147,8 @@ def _round_up(value: mpf) -> str:
 class Point:
     """A classified stationary point; ``copies`` symmetric images of it (itself included) are the same phase.
 
-    ``hessian`` holds the eigenvalues in ascending order. An observable that is undefined at the point is nan.
+    ``hessian`` holds the eigenvalues in ascending order. An observable that is undefined at the point is nan. Every
+    number has a bound of its own; ``error`` is the largest among order parameters and action, ``reached`` asks all.
     """
 
     name: str
@@ -167,7 +168,9 @@ class Point:
 
     @property
     def reached(self) -> bool:
-        return all(number.reached for number in (self.action, *self.order_parameters.values()))
+        """Whether every number has its digits."""
+        numbers = (self.action, *self.order_parameters.values(), *self.hessian, *self.observables.values())
+        return all(number.reached for number in numbers)
 
 
 @dataclass(frozen=True)

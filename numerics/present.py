@@ -5,10 +5,12 @@ A document holds every number as the decimal string that its error bound belongs
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import mpmath
 from tabulate import tabulate
 
 from numerics.points import Number, Point, Points, Transition, Transitions
@@ -49,8 +51,16 @@ def _texts(numbers: Mapping[str, Number]) -> dict[str, str]:
     return {name: number.text for name, number in numbers.items()}
 
 
+def _where_defined(number: Number, text: str) -> str | None:
+    return None if mpmath.isnan(number.value) else text
+
+
 def point_json(point: Point) -> dict[str, Any]:
-    """One stationary point for a document."""
+    """One stationary point for a document: ``error`` bounds order parameters and action, the rest has bounds of its own.
+
+    An observable that is undefined at the point is null, and so is its bound.
+    """
+    observables = point.observables.items()
     return {
         "name": point.name,
         "kind": point.kind.value,
@@ -59,12 +69,18 @@ def point_json(point: Point) -> dict[str, Any]:
         "action": point.action.text,
         "error": point.error,
         "hessian": [eigenvalue.text for eigenvalue in point.hessian],
-        "observables": _texts(point.observables),
+        "hessian_errors": [eigenvalue.bound for eigenvalue in point.hessian],
+        "observables": {name: _where_defined(number, number.text) for name, number in observables},
+        "observable_errors": {name: _where_defined(number, number.bound) for name, number in observables},
     }
 
 
 def points_table(found: Points) -> str:
-    """One column per point, one row per quantity: many digits stay readable."""
+    """One column per point, one row per quantity: many digits stay readable.
+
+    The error is that of order parameters and action; below it, every digit printed is right to a unit of the last, or
+    the status says that digits were not reached.
+    """
     rows = [
         ("kind", *(point.kind.value for point in found)),
         ("stability", *(point.stability.value for point in found)),
@@ -72,9 +88,13 @@ def points_table(found: Points) -> str:
         ("action", *(point.action.text for point in found)),
         ("error", *(point.error for point in found)),
         ("Hessian", *("\n".join(eigenvalue.text for eigenvalue in point.hessian) for point in found)),
-        *_rows(found, lambda point: _texts(point.observables)),
+        *_rows(found, lambda point: {name: _or_undefined(number) for name, number in point.observables.items()}),
     ]
     return table(("phase", *(point.name for point in found)), rows)
+
+
+def _or_undefined(number: Number) -> str:
+    return _where_defined(number, number.text) or "undefined"
 
 
 def _rows(found: Points, quantities: Callable[[Point], dict[str, str]]) -> Iterator[tuple[str, ...]]:
@@ -158,6 +178,15 @@ def report_json(report: AsymptoticReport) -> dict[str, Any]:
     }
 
 
+def _sum_lines(head: str, terms: Sequence[object], tail: str) -> Iterator[str]:
+    """A sum with one line for each term, and more for a long one."""
+    first, *others = map(str, terms)
+    lines = [head + first, *(f"  - {term[1:]}" if term.startswith("-") else f"  + {term}" for term in others)]
+    lines[-1] += tail
+    for text in lines:
+        yield from textwrap.wrap(text, 110, initial_indent="  ", subsequent_indent="        ", break_long_words=False)
+
+
 def report_text(theory: str, report: AsymptoticReport) -> str:
     """A series, and one row per size of its comparison with exact values."""
     series = report.series
@@ -167,7 +196,9 @@ def report_text(theory: str, report: AsymptoticReport) -> str:
     return "\n".join(
         [
             f"{theory}, {series.name}: {series.meaning} ({_shown(report.parameters)})\n",
-            f"  {series.scale} * ({' + '.join(map(str, series.terms))} + ...), next term {series.next_term}\n",
+            *_sum_lines(f"{series.scale} * (", series.terms, " + ...)"),
+            *_sum_lines("next term: ", [series.next_term], ""),
+            "",
             table((series.size.name, *(name.replace("_", " ") for name in _RUNG)), rows),
             "\nratio = value / scale; leading: first term; partial: all terms; difference = ratio - partial;\n"
             "explained = difference / next term, which tends to one",

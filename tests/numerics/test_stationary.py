@@ -1,9 +1,18 @@
 """Stationary points: all of them, none that is not one, every printed digit right."""
 
+from dataclasses import replace
+
 import mpmath
+import numpy as np
 import pytest
 from mpmath import mpf
+from sympy import Rational, S, cos, exp, log, sin
 
+from derive.action import Observable, OrderParameter
+from derive.catalogue import find
+from numerics import present
+from numerics.cover import cover
+from numerics.landscape import Landscape
 from numerics.points import Kind, Number, Stability, Status
 from numerics.stationary import minima
 from tests.numerics import zoo
@@ -129,3 +138,188 @@ def test_number_prints_with_a_bound_that_holds():
 def test_control_is_required():
     with pytest.raises(ValueError, match="control"):
         solve(zoo.pitchfork())
+
+
+def test_digits_are_positive():
+    with pytest.raises(ValueError, match="digits = 0"):
+        solve(zoo.pitchfork(), 0, a=2)
+
+
+# --- one order parameter: proved complete, or said not to be ----------------------------------------------------------
+
+x, y, z, a = zoo.x, zoo.y, zoo.z, zoo.a
+
+
+@pytest.mark.parametrize(("shift", "count"), [(1, 0), (0, 1), (-1, 2)])
+def test_a_double_root_is_told_from_none_and_from_two(shift, count):
+    """F' = (x - 1)^2 + shift 1e-24."""
+    points = solve(zoo.action(a * ((x - 1) ** 3 / 3 + Rational(shift, 10**24) * x), (zoo.box(x, 4),)), a=1)
+    assert len(points) == count
+    assert points.status is (Status.OK if shift else Status.DEGENERATE)
+    assert points.notes == ()
+
+
+def test_every_wrinkle_is_found():
+    """F' = x/50 - sin(60 x), counted by its sign changes on a million points, none of them 0."""
+    slope = np.diff(np.sign((grid := np.linspace(-2.0625, 2.0625, 10**6)) / 50 - np.sin(60 * grid)))
+    points = solve(zoo.action(a * (x**2 / 100 + cos(60 * x) / 60), (zoo.box(x, 2),)), a=1)
+    assert len(points) == np.count_nonzero(slope)
+    assert (points.status, points.notes) == (Status.OK, ())
+
+
+@pytest.mark.parametrize("width", [10**6, 10**12])
+def test_a_narrow_well_is_found(width):
+    """The minimum that a Gaussian of width 1/width digs at 1, and the maximum beside it."""
+    points = solve(zoo.action(a * x**2 / 2 - exp(-(((x - 1) * width) ** 2)), (zoo.box(x, 4),)), a=1)
+    assert [p.kind for p in points] == [Kind.MINIMUM, Kind.MINIMUM, Kind.MAXIMUM]
+    assert abs(points[0].order_parameters["x"].value - 1) < mpf(1) / width
+    assert points.status is Status.OK
+
+
+def test_a_flat_critical_point_is_one_degenerate_point():
+    """x = tanh x."""
+    (point,) = solve(zoo.curie_weiss(), a=1)
+    assert (point.kind, point.order_parameters["x"].text) == (Kind.DEGENERATE, "0")
+
+
+def test_a_wall_where_the_slope_is_infinite_is_no_point():
+    """x log x at 0."""
+    wall = OrderParameter(x, "an order parameter", S.Zero, S(10), edge=True)
+    points = solve(zoo.action(a * x * log(x), (wall,)), a=1)
+    assert [p.order_parameters["x"].text for p in points] == ["0.367879441171442"]
+    assert "not proved" in points.notes[0]
+
+
+FLAT = [
+    (a, (zoo.box(x, 4),)),
+    pytest.param(a * (sin(x) ** 2 + cos(x) ** 2), (zoo.box(x, 4),), marks=pytest.mark.slow),
+    (a * x**2, (zoo.box(x, 4), zoo.box(y, 4))),
+    ((x**2 + y**2 - a) ** 2 / 4, (zoo.box(x, 4), zoo.box(y, 4))),
+    ((x**2 + 3 * y**2 - a) ** 2 / 4, (zoo.box(x, 4), zoo.box(y, 4))),
+]
+
+
+@pytest.mark.parametrize(("value", "order_parameters"), FLAT)
+def test_points_that_fill_a_curve_or_an_interval_are_not_listed(value, order_parameters):
+    points = solve(zoo.action(value, order_parameters), a=1)
+    assert (len(points), points.status) == (0, Status.DEGENERATE)
+    assert "fill a curve" in points.notes[0]
+
+
+# --- several order parameters -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [x**3 - 3 * x * y**2, x**4 + y**4, x**3 / 3 + y**2, x**2 * y**2],
+    ids=["monkey", "quartic", "fold", "cross"],
+)
+def test_degenerate_points_of_any_degree(value):
+    (point,) = (points := solve(zoo.action(a * value, (zoo.box(x, 4), zoo.box(y, 4))), a=1))
+    assert point.kind is Kind.DEGENERATE
+    assert points.status is Status.DEGENERATE
+
+
+def test_an_action_that_is_zero_at_a_minimum_has_its_digits():
+    """Himmelblau's function: four minima at zero, four saddles, one maximum."""
+    value = (x**2 + y - 11) ** 2 + (x + y**2 - 7) ** 2
+    points = solve(zoo.action(a * value, (zoo.box(x, 6), zoo.box(y, 6))), a=1)
+    assert [p.kind for p in points] == 4 * [Kind.MINIMUM] + 4 * [Kind.SADDLE] + [Kind.MAXIMUM]
+    assert {p.action.text for p in points[:4]} == {"0"}
+    assert points.status is Status.OK
+
+
+def test_three_order_parameters_come_without_a_claim():
+    value = a * ((x**2 - 1) ** 2 + y**2 + (z - x) ** 2)
+    points = solve(zoo.action(value, (zoo.box(x, 4), zoo.box(y, 4), zoo.box(z, 4))), a=1)
+    assert [p.kind for p in points] == [Kind.MINIMUM, Kind.MINIMUM, Kind.SADDLE]
+    assert "not proved" in points.notes[0]
+
+
+HEAD = [
+    ("copy", Kind.MINIMUM, Stability.STABLE, 2),
+    ("anti-copy", Kind.MINIMUM, Stability.METASTABLE, 2),
+    ("anti-copy", Kind.SADDLE, Stability.UNSTABLE, 2),
+    ("anti-copy", Kind.SADDLE, Stability.UNSTABLE, 2),
+    ("zero", Kind.MAXIMUM, Stability.UNSTABLE, 1),
+]
+
+
+def linear(digits=10, **values):
+    return solve(find("copy-head/linear").action(), digits, V=8, **values)
+
+
+def classified(points):
+    return [(p.name, p.kind, p.stability, p.copies) for p in points]
+
+
+@pytest.mark.parametrize(
+    "samples", ["1e20", "1e300", *(pytest.param(power, marks=pytest.mark.slow) for power in ("1e15", "1e18", "1e30"))]
+)
+def test_points_on_scales_hundreds_of_decades_apart(samples):
+    """What is independent of P for large P stays: the copy minimum and both saddles along their axis."""
+    points = linear(L=256, P=samples)
+    assert (points.status, points.notes) == (Status.OK, ())
+    assert classified(points) == HEAD
+    copy, _, saddle, pooling, _ = points
+    assert abs(copy.order_parameters["u"].value / mpf("0.0263037137") - 1) < mpf("1e-6")
+    assert abs(saddle.order_parameters["c"].value + mpf("0.02544081844")) < mpf("1e-10")
+    assert abs(pooling.order_parameters["u"].value - mpf("0.2369584581")) < mpf("1e-6")
+
+
+def test_weak_weight_decay_is_a_change_of_units():
+    """P -> k P, gamma_w -> k^2 gamma_w multiplies the action by k and the scores by sqrt(k)."""
+    large, small = linear(L=256, P="1e18"), linear(L=256, P="1000", gamma_w="1e-30")
+    assert classified(small) == classified(large) == HEAD
+    for big, little in zip(large, small, strict=True):
+        assert big.action.value == 0 or abs(big.action.value / little.action.value / mpf("1e15") - 1) < mpf("1e-9")
+        assert [h.text for h in big.hessian] == [h.text for h in little.hessian]
+
+
+@pytest.mark.parametrize(("length", "samples"), [("1e20", "1e22"), ("1e50", "1e52")])
+def test_long_sequences_have_a_pooling_minimum(length, samples):
+    points = linear(L=length, P=samples)
+    assert [(p.name, p.kind, p.copies) for p in points] == [
+        ("pooling", Kind.MINIMUM, 2),
+        ("zero", Kind.SADDLE, 1),
+    ]
+    assert points.status is Status.OK
+
+
+def test_the_copy_minimum_of_the_softmax_head_at_extreme_sample_numbers():
+    points = solve(find("copy-head/softmax").action(), L=32, V=8, P="1e300")
+    assert [(p.name, p.kind) for p in points] == [("copy", Kind.MINIMUM)]
+
+
+@pytest.mark.parametrize(
+    ("length", "fold", "beside", "count"),
+    [
+        (256, "14069.01583771881806071939", "-1e-9", 5),
+        (256, "14069.01583771881806071939", "1e-6", 9),
+        (256, "14069.01583771881806071939", "1e-12", 9),
+        (716, "60659.41067770103052999462", "1e-12", 9),
+        (716, "60659.41400806419844739034", "1e-9", 5),
+        (2000, "283489.6039112420915740258", "-1e-9", 9),
+    ],
+)
+def test_pairs_beside_a_fold_in_a_stiff_valley(length, fold, beside, count):
+    """Folds of the linear head to 25 digits, as `transitions` gives them; the pair parts as the square root."""
+    landscape = Landscape(*((action := find("copy-head/linear").action()), action.setup({"L": length, "V": 8})))
+    with mpmath.workdps(40):
+        covered = cover(landscape, mpf(fold) * (1 + mpf(beside)))
+    assert (len(covered.points), covered.complete) == (count, True)
+
+
+# --- what is printed --------------------------------------------------------------------------------------------------
+
+
+def test_every_number_printed_has_a_bound_and_must_be_reached():
+    ratio = Observable("ratio", x / (x + 1), "an observable that is undefined at -1")
+    (point,) = solve(zoo.action(a * (x + 1) ** 2, (zoo.box(x, 4),), observables=(ratio,)), a=1)
+    document = present.point_json(point)
+    assert document["observables"] == document["observable_errors"] == {"ratio": None}
+    assert (document["hessian"], document["hessian_errors"]) == (["2.00000000000000"], ["0"])
+    assert point.reached
+    loose = Number(mpf(2), mpf("1e-3"), 15)
+    assert not replace(point, hessian=(loose,)).reached
+    assert not replace(point, observables={"ratio": loose}).reached

@@ -4,7 +4,7 @@ from sympy import Eq, Ne, Rational, S, Symbol, cosh, exp, log, symbols
 
 from derive.action import EffectiveAction, Observable, OrderParameter, Parameter, Phase, Symmetry
 
-x, y, t = symbols("x y t", real=True)
+x, y, z, t = symbols("x y z t", real=True)
 a = Symbol("a", positive=True)
 b = Symbol("b", positive=True)
 size = Symbol("size", positive=True)

@@ -111,14 +111,13 @@ def test_pooling_is_discontinuous_beyond_the_end_point_only(length, kinds):
 
 
 @pytest.mark.parametrize(
-    ("theory", "samples", "status"),
-    [("softmax", "1/1000", "OK"), ("softmax", "1e300", "OK"), ("linear", "1e12", "OK"), ("linear", "1e30", "COVER")],
+    ("theory", "samples"), [("softmax", "1/1000"), ("softmax", "1e300"), ("linear", "1e12"), ("linear", "1e30")]
 )
-def test_minima_at_extreme_sample_numbers_are_complete_or_said_not_to_be(theory, samples, status):
+def test_minima_at_extreme_sample_numbers(theory, samples):
     action = find(f"copy-head/{theory}").action()
     found = minima(action, action.setup({"L": 32, "V": 8, "P": samples}))
-    assert found.status.name == status
-    assert status != "OK" or found[0].stability == "stable"
+    assert found.status.name == "OK"
+    assert found[0].stability == "stable"
 
 
 @pytest.mark.parametrize(
