@@ -20,8 +20,8 @@ from mpmath import mpf
 from numerics.continuation import Branch, Curve, Ended, Event, Node, Sight, corrected, locate, start, trace
 from numerics.jets import Jet
 from numerics.landscape import Coordinates, Landscape, close, gradient, hessian, same
-from numerics.newton import Vector, determinant, dot, eigen, linear_solve, negative_eigenvalues
-from numerics.stationary import Cover, cover, groups, working_digits
+from numerics.newton import RESOLUTION, Vector, determinant, dot, eigen, linear_solve, negative_eigenvalues, norm
+from numerics.stationary import Cover, bracket, cover, groups, working_digits
 
 __all__ = ["BIFURCATION", "FOLD", "Atlas", "Chart", "Joint", "Progress", "Segment", "chart", "softest", "survey"]
 
@@ -86,7 +86,7 @@ def softest(chart: Chart, values: Jet) -> tuple[Vector, list[Vector]]:
     )
 
 
-def stationarity(landscape: Landscape, chart: Chart) -> Curve:
+def stationarity(landscape: Landscape, chart: Chart, digits: int) -> Curve:
     """The curve of stationary points; the label is the index, the kind says which symmetries fix
     the point, ``data`` holds the derivatives of the action."""
     n = landscape.n
@@ -105,7 +105,7 @@ def stationarity(landscape: Landscape, chart: Chart) -> Curve:
         )
         return Sight(residual, rows, negative_eigenvalues([row[:n] for row in rows]), fixed, values)
 
-    return curve
+    return Curve(curve, digits)
 
 
 def _turning(node: Node) -> mpf:
@@ -151,20 +151,21 @@ class Segment:
     def _along(self, a: Node, b: Node, t: mpf, ends: tuple[mpf, mpf]) -> Node | None:
         """The point at ``t`` by its arclength from ``a``: slow, and regular at folds."""
         span = [y - x for x, y in zip(a.position, b.position, strict=True)]
-        return locate(self.curve, a, dot(span, a.tangent), lambda node: node.position[-1] - t, ends, "1e-15")
+        return locate(self.curve, a, dot(span, a.tangent), lambda node: node.position[-1] - t, ends, mpf("1e-15"))
 
     def _between(self, a: Node, b: Node, t: mpf) -> Node | None:
-        """The point at ``t`` by cubic interpolation and Newton at fixed control, away from folds."""
-        if min(abs(a.tangent[-1]), abs(b.tangent[-1])) < mpf("0.2"):
-            return None
-        width = b.position[-1] - a.position[-1]
-        w = (t - a.position[-1]) / width
-        guess = [
-            (1 - w) ** 2 * ((1 + 2 * w) * x + w * width * p / a.tangent[-1])
-            + w**2 * ((3 - 2 * w) * y - (1 - w) * width * q / b.tangent[-1])
-            for x, y, p, q in zip(a.position[:-1], b.position[:-1], a.tangent, b.tangent, strict=False)
-        ]
-        flat = Node((*guess, t), (*(mpf(0) for _ in guess), mpf(1)), a.sight)
+        """The point at ``t`` by Newton at fixed control from the cubic in the arclength through both nodes."""
+        span = [y - x for x, y in zip(a.position, b.position, strict=True)]
+        rise, fall = ([norm(span) * y * mpmath.sign(dot(span, node.tangent)) for y in node.tangent] for node in (a, b))
+
+        def interpolated(w: mpf) -> Vector:
+            return [
+                x + w * (p + w * ((3 - 2 * w) * y - (2 - w) * p - (1 - w) * q))
+                for x, y, p, q in zip(a.position, span, rise, fall, strict=True)
+            ]
+
+        w = bracket(lambda w: interpolated(w)[-1] - t, mpf(0), mpf(1), mpf("1e-6"))
+        flat = Node((*interpolated(w)[:-1], t), (*(mpf(0) for _ in span[1:]), mpf(1)), a.sight)
         node = corrected(self.curve, flat, mpf(0))
         return node if node is not None and node.sight.label == self.index else None
 
@@ -183,16 +184,22 @@ class Joint:
     after: Segment
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Atlas:
-    """Every branch found in a window, and whether covers confirm that they are all."""
+    """Every branch found in a window from ``covers`` covers, and whether these confirm that they are all."""
 
     landscape: Landscape
     chart: Chart
     curve: Curve
     branches: tuple[Branch, ...]
+    covers: int
     complete: bool
     dps: int
+
+    @property
+    def lost(self) -> int:
+        """The branches that could not be followed to an end of the window, to another branch or back to their start."""
+        return sum(bool({Ended.STALLED, Ended.LONG} & set(branch.ended)) for branch in self.branches)
 
     @cached_property
     def joints(self) -> tuple[Joint, ...]:
@@ -271,15 +278,28 @@ def _segment(nodes: Sequence[Node], curve: Curve) -> Segment | None:
     return Segment(tuple(ascending), index, curve)
 
 
-def survey(landscape: Landscape, low: mpf, high: mpf, progress: Progress | None = None, rounds: int = _ROUNDS) -> Atlas:
-    """Cover, trace, enter crossings, and cover again between until nothing new is found, ``rounds`` times at most."""
+def survey(
+    landscape: Landscape,
+    low: mpf,
+    high: mpf,
+    progress: Progress | None = None,
+    rounds: int = _ROUNDS,
+    digits: int = RESOLUTION,
+) -> Atlas:
+    """Cover, trace, enter crossings, and cover again between until nothing new is found, ``rounds`` times at most.
+
+    Branches are traced to ``digits`` digits.
+    """
     dps = working_digits(landscape, (low, mpmath.sqrt(low * high) if low > 0 else (low + high) / 2, high))
+    dps += digits - RESOLUTION
     with mpmath.workdps(dps):
         count = _COVERS[min(landscape.n, 3)]
         covers = [_covered(landscape, control, progress) for control in _places(low, high, count, "0.53")]
         frame = chart(landscape, low, high, covers)
-        atlas = _traced(Atlas(landscape, frame, stationarity(landscape, frame), (), True, dps), covers)
+        atlas = _traced(Atlas(landscape, frame, stationarity(landscape, frame, digits), (), 0, True, dps), covers)
         for _ in range(1, rounds):
+            if atlas.lost:
+                break
             before = len(atlas.branches)
             between = _places(low, high, count, "0.031")[1:]
             atlas = _traced(atlas, [_covered(landscape, control, progress) for control in between])
@@ -309,12 +329,16 @@ def _traced(atlas: Atlas, covers: Sequence[Cover]) -> Atlas:
         for group in groups(atlas.landscape, found):
             if not group.degenerate and not atlas.holds(group.x, found.control):
                 atlas = _with(atlas, _both_ways(atlas, start(atlas.curve, atlas.chart.scaled(group.x, found.control))))
-        atlas = replace(atlas, complete=atlas.complete and found.complete is not False)
+        complete = atlas.complete and found.complete is not False
+        atlas = replace(atlas, covers=atlas.covers + 1, complete=complete)
     return _entered(atlas)
 
 
 def _with(atlas: Atlas, branch: Branch) -> Atlas:
-    return replace(atlas, branches=(*atlas.branches, branch))
+    """``atlas`` with ``branch`` in place of those of which it is a longer piece, from nearer to a bifurcation."""
+    alone = replace(atlas, branches=(branch,))
+    middles = ((other, atlas.chart.point(other.nodes[len(other.nodes) // 2].position)) for other in atlas.branches)
+    return replace(atlas, branches=(*(other for other, middle in middles if not alone.holds(*middle)), branch))
 
 
 def _both_ways(atlas: Atlas, first: Node) -> Branch:

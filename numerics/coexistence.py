@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import mpmath
@@ -32,6 +33,7 @@ class Coexistence:
     nodes: tuple[Node, Node]
 
 
+@lru_cache(maxsize=1)
 def coexistences(atlas: Atlas) -> tuple[Coexistence, ...]:
     """Crossings of the actions of two minima, where no other minimum lies lower; symmetric images are one minimum."""
     return tuple(
@@ -46,8 +48,8 @@ def coexistences(atlas: Atlas) -> tuple[Coexistence, ...]:
 def _are_images(atlas: Atlas, a: Node, b: Node) -> bool:
     """Whether two nodes at one control are the same point, or symmetric images of each other."""
     (x, control), (y, _) = atlas.chart.point(a.position), atlas.chart.point(b.position)
-    orbit = atlas.landscape.orbit(x, control, atlas.chart.scales)
-    return any(close(image, y, atlas.chart.scales, "1e-6") for image in orbit)
+    told_apart = [mpf(10) ** (-atlas.curve.digits // 2) * scale for scale in atlas.chart.scales]
+    return any(close(image, y, told_apart, "1") for image in atlas.landscape.orbit(x, control, told_apart))
 
 
 def _crossings(atlas: Atlas, first: Segment, second: Segment) -> Iterator[mpf]:

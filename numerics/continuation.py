@@ -23,14 +23,13 @@ from typing import Any
 import mpmath
 from mpmath import mpf
 
-from numerics.newton import Matrix, SingularError, Vector, dot, kernel, linear_solve, norm
+from numerics.newton import RESOLUTION, Matrix, SingularError, Vector, dot, kernel, linear_solve, norm
 
 __all__ = ["Branch", "Curve", "Ended", "Event", "Node", "Sight", "corrected", "locate", "start", "trace"]
 
 _ANGLE = mpf("0.3")
 _DRIFT = mpf("0.02")
 _SHORT = mpf("0.1")
-_TOLERANCE = mpf("1e-22")
 _SMALLEST = mpf("1e-12")
 
 
@@ -49,8 +48,18 @@ class Sight:
     data: Any = None
 
 
-Curve = Callable[[Sequence[mpf]], Sight]
-"""The map from a point to the residual of the curve's equation and its Jacobian there."""
+@dataclass(frozen=True)
+class Curve:
+    """The map from a point to the residual of the curve's equation and its Jacobian there.
+
+    Points are corrected to ``digits`` digits; zeros of an event that agree to half as many are not told apart.
+    """
+
+    sight: Callable[[Sequence[mpf]], Sight]
+    digits: int = RESOLUTION
+
+    def __call__(self, position: Sequence[mpf]) -> Sight:
+        return self.sight(position)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +118,7 @@ def start(curve: Curve, position: Sequence[mpf], toward: Sequence[mpf] | None = 
 def corrected(curve: Curve, base: Node, step: mpf) -> Node | None:
     """The point of the curve at arclength ``step`` along the tangent of ``base``; ``None`` if Newton does not contract."""
     predicted = [y + step * t for y, t in zip(base.position, base.tangent, strict=True)]
-    y, tolerance, last = predicted, _TOLERANCE, mpf("inf")
+    y, tolerance, last = predicted, mpf(10) ** -curve.digits, mpf("inf")
     for _ in range(8):
         across = dot(base.tangent, y) - dot(base.tangent, predicted)
         try:
@@ -144,14 +153,16 @@ def locate(
     step: mpf,
     value: Callable[[Node], mpf],
     ends: tuple[mpf, mpf],
-    tolerance: str = "1e-9",
+    tolerance: mpf | None = None,
 ) -> Node | None:
     """The node between ``base`` and the one at ``step`` where ``value``, which takes the values ``ends`` there, vanishes.
 
-    Regula falsi (Illinois) in the arclength, until the value or the interval has shrunk by ``tolerance``.
+    Regula falsi (Illinois) in the arclength, until the value or the interval has shrunk by ``tolerance``, as a rule to
+    less than the distance at which the curve tells two zeros apart.
     """
     old, new, (f_old, f_new) = mpf(0), step, ends
-    enough = mpf(tolerance) * max(abs(end) for end in ends)
+    tolerance = mpf(10) ** (2 - curve.digits // 2) if tolerance is None else tolerance
+    enough = tolerance * min(abs(end) for end in ends)
     best: Node | None = None
     for iteration in range(60):
         move = (old - new) / 2 if iteration % 5 == 4 else -f_new * (new - old) / (f_new - f_old)
@@ -162,7 +173,7 @@ def locate(
         if (
             found == 0
             or (abs(found) <= enough and abs(move) <= abs(step) * mpf("1e-4"))
-            or abs(move) <= abs(step) * mpf(tolerance) / 1000
+            or abs(move) <= abs(step) * tolerance / 1000
         ):
             break
         if (found < 0) != (f_new < 0):
@@ -179,7 +190,7 @@ def trace(
     events: Sequence[Event],
     halts: Sequence[frozenset[str]] = (),
     largest: mpf | None = None,
-    limit: int = 3000,
+    limit: int = 1000,
 ) -> Branch:
     """Follow the curve from ``first`` along its tangent.
 
@@ -233,6 +244,8 @@ def _events_between(curve: Curve, base: Node, following: Node, events: Sequence[
             pairs = zip(stops, stops[1:], values, values[1:], strict=False)
             found = [_zero(curve, event, a, b, (fa, fb)) for a, b, fa, fb in pairs]
             stops = sorted({*stops, *(node for node in found if node is not None)}, key=_along(base))
+        if len(stops) == 2:
+            break
     return stops[1:-1]
 
 
@@ -270,36 +283,67 @@ def _with_dips(curve: Curve, nodes: list[Node], recent: int, events: Sequence[Ev
 
 
 def _lowest(curve: Curve, three: tuple[Node, Node, Node], event: Event) -> list[Node] | None:
-    """Golden-section search for the smallest |value|; the pair of zeros around it if the sign changes on the way."""
+    """The pair of zeros around the smallest |value|, if the sign changes there, with a node on either side of them.
+
+    By the vertices of parabolas through three points, and golden sections, until a vertex is where it was expected.
+    """
     before, middle, after = three
     sign = 1 if event.value(middle) > 0 else -1
-    low = -norm([a - b for a, b in zip(before.position, middle.position, strict=True)])
-    high = norm([a - b for a, b in zip(after.position, middle.position, strict=True)])
-    best, f_best = mpf(0), sign * event.value(middle)
-    for _ in range(30):
-        trial = (
-            best + (high - best) * mpf("0.381966")
-            if high - best > best - low
-            else best - (best - low) * mpf("0.381966")
-        )
+    spans = (norm([a - b for a, b in zip(node.position, middle.position, strict=True)]) for node in (before, after))
+    places = [-next(spans), mpf(0), next(spans)]
+    values = [sign * event.value(node) for node in three]
+    for iteration in range(60):
+        trial = _vertex(places, values) if iteration % 4 < 3 else _section(places)
         node = corrected(curve, middle, trial)
         if node is None:
             return None
         value = sign * event.value(node)
+        bend = _bend(places, values)
         if value < 0:
-            left = locate(curve, node, low - trial, event.value, (event.value(node), event.value(before)))
-            right = locate(curve, node, high - trial, event.value, (event.value(node), event.value(after)))
-            if left is None or right is None:
-                return None
-            return [replace(left, events=(event.name,)), node, replace(right, events=(event.name,))]
-        if value < f_best:
-            low, high = (best, high) if trial > best else (low, best)
-            best, f_best = trial, value
-        else:
-            low, high = (low, trial) if trial > best else (trial, high)
-        if high - low < mpf("1e-7") * (abs(high) + abs(low) + 1) * mpf("1e-3"):
-            break
+            return _pair(curve, node, event, mpmath.sqrt(-value / bend))
+        if abs(values[1] - bend * (trial - places[1]) ** 2 - value) < value / 100:
+            return None
+        lower = value < values[1]
+        inner = sorted([(places[1], values[1]), (trial, value)])
+        keep = int((trial > places[1]) == lower)  # the lower of the two inner points becomes the middle one
+        ends = list(zip(places, values, strict=True))
+        places, values = map(list, zip(*([*inner, ends[2]] if keep else [ends[0], *inner]), strict=True))
     return None
+
+
+def _bend(places: Sequence[mpf], values: Sequence[mpf]) -> mpf:
+    """The coefficient of the square in the parabola through three points."""
+    (a, b, c), (p, q, r) = places, values
+    return ((r - q) / (c - b) - (q - p) / (b - a)) / (c - a)
+
+
+def _vertex(places: Sequence[mpf], values: Sequence[mpf]) -> mpf:
+    """Where the parabola through three points, the middle one the lowest, is lowest."""
+    (a, b, _), (p, q, _) = places, values
+    return (a + b) / 2 - (q - p) / (b - a) / (2 * _bend(places, values))
+
+
+def _section(places: Sequence[mpf]) -> mpf:
+    """The golden section of the larger part."""
+    a, b, c = places
+    return b + ((c - b) if c - b > b - a else (a - b)) * mpf("0.381966")
+
+
+def _pair(curve: Curve, inside: Node, event: Event, width: mpf) -> list[Node] | None:
+    """The zeros at either side of ``inside``, about ``width`` away, and the first nodes beyond them, in order.
+
+    The latter give the pieces of the branch that end in a zero a node at the distance on which they vary.
+    """
+    found = [inside]
+    for side in (-1, 1):
+        step, value = side * 3 * width, event.value(inside)
+        while (outside := corrected(curve, inside, step)) and (event.value(outside) < 0) == (value < 0):
+            step *= 2
+        zero = outside and locate(curve, inside, step, event.value, (value, event.value(outside)))
+        if not zero or not outside:
+            return None
+        found = sorted([*found, replace(zero, events=(event.name,)), outside], key=_along(inside))
+    return found
 
 
 def _merged(middle: Node, pair: Sequence[Node]) -> list[Node]:

@@ -33,7 +33,7 @@ __all__ = ["critical_end_point"]
 
 _CUSP, _SMALL, _LARGE = "cusp", "small", "large"
 _REACH = 2**32
-_FACTORS = tuple(Rational(4) ** k for k in (1, 2, 3, 4, -1, -2))
+_FACTORS = tuple(Rational(4) ** k for k in (2, 4, 1, 3, -1, -2))
 _TRIES = 4
 
 
@@ -43,14 +43,13 @@ def critical_end_point(atlas: Atlas, digits: int, progress: Progress | None = No
         progress("critical end point")
     tried = 0
     for candidate in _atlases(atlas, progress):
-        for node in _starts(candidate):
-            last = _traced(candidate, node)
-            found = None if last is None else _solved(candidate, last, digits)
-            if found is not None:
-                return found
-            tried += 1
-            if tried >= _TRIES:
-                return None
+        with mpmath.workdps(candidate.dps):
+            for node in _starts(candidate):
+                last = _traced(candidate, node)
+                found = None if last is None else _solved(candidate, last, digits)
+                tried += 1
+                if found is not None or tried >= _TRIES:
+                    return found
     return None
 
 
@@ -72,22 +71,23 @@ def _atlases(atlas: Atlas, progress: Progress | None) -> Iterator[Atlas]:
     (low, high), (size, least) = landscape.window(), _size(landscape)
     if not (atlas.chart.low <= low and high <= atlas.chart.high):
         yield survey(landscape, low, high, progress)
-    for other in (_resized(landscape, size * factor) for factor in _FACTORS if size * factor > least):
+    sizes = [size * factor for factor in _FACTORS if size * factor > least and not atlas.lost]
+    for other in (_resized(landscape, other) for other in sizes):
         yield survey(other, *other.window(), progress, rounds=1)
 
 
 def _starts(atlas: Atlas) -> Iterator[Node]:
-    """Points of the curve: on saddles between minima that coexist and, for one order parameter, on lowest minima.
+    """Points of the curve: on saddles that end in minima that coexist and, for one order parameter, on lowest minima.
 
     In more dimensions the direction that will become critical cannot be told on a single minimum.
     """
-    pairs = {frozenset((pair.first, pair.second)) for pair in coexistences(atlas)}
+    pairs = [{pair.first, pair.second} for pair in coexistences(atlas)]
     ends: dict[Segment, set[Segment]] = {}
     for joint in atlas.joints:
         ends.setdefault(joint.before, set()).add(joint.after)
         ends.setdefault(joint.after, set()).add(joint.before)
     for segment in atlas.segments:
-        if segment.index == 1 and frozenset(ends.get(segment, ())) in pairs:
+        if segment.index == 1 and segment in ends and any(ends[segment] <= pair for pair in pairs):
             yield from _inflections(atlas, segment)
     minima = [
         node
@@ -152,7 +152,7 @@ def _curve(landscape: Landscape, chart: Chart) -> Curve:
         rows.append([slope(k) * unit for k, unit in enumerate(units)])
         return Sight(residual, rows, data=f)
 
-    return curve
+    return Curve(curve)
 
 
 def _traced(atlas: Atlas, node: Node) -> Node | None:

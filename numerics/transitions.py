@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 
 import mpmath
 from mpmath import mpf
+from mpmath.libmp import to_rational
+from sympy import Rational
 
 from numerics.branches import BIFURCATION, FOLD, Atlas, Joint, Progress, Segment, softest, survey
 from numerics.coexistence import Coexistence, coexistences
 from numerics.continuation import Node, locate
 from numerics.critical import critical_end_point
 from numerics.landscape import Coordinates, Landscape, close, curvature, hessian
-from numerics.newton import Solution, Vector, dot, eigen, refine
+from numerics.newton import Solution, System, Vector, dot, eigen, refine
 from numerics.phases import names
 from numerics.points import Kind, Number, PhasePoint, Status, Transition, TransitionKind, Transitions
 from numerics.stationary import measure
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from derive.action import EffectiveAction, Observable, Setup
 
 __all__ = ["transitions"]
+
+_BESIDE = mpf("1e-7")
 
 
 def transitions(
@@ -52,21 +56,45 @@ def transitions(
     """
     begin = time.perf_counter()
     landscape = Landscape(action, action.setup({}) if setup is None else setup)
-    atlas = survey(landscape, *(landscape.window() if over is None else landscape.interval(over)), progress)
+    window = landscape.window() if over is None else landscape.interval(over)
+    atlas = survey(landscape, *window, progress)
+    end = None if action.size is None else critical_end_point(atlas, digits, progress)
+    distance = mpmath.inf if end is None else _off(landscape, end)
+    if 0 < distance < _BESIDE:
+        # Two folds lie sqrt(distance) apart, its power 3/2 in the control and its square in the action.
+        atlas = survey(landscape, *window, progress, digits=int(-3 * mpmath.log10(distance)))
     with mpmath.workdps(atlas.dps):
         searches = (_spinodals, _instabilities, _coexistences, _crossovers)
         found, notes = [entry for search in searches for entry in search(atlas, digits)], []
-        if landscape.n == 1 and not found and (steepest := _steepest_points(atlas, digits)):
+        if landscape.n == 1 and not found and distance and (steepest := _steepest_points(atlas, digits)):
             notes.append(f"no spinodal between {_span(atlas)}: the change is continuous there")
             found += steepest
-        if action.size is not None:
-            end = critical_end_point(atlas, digits, progress)
-            found += [] if end is None else [end]
-            notes += [f"no value of {action.size} with a critical end point was found"] if end is None else []
+    if end is not None:
+        found.append(end if distance else replace(end, status=Status.UNDECIDED))
+    elif action.size is not None:
+        notes.append(f"no value of {action.size} with a critical end point was found")
+    if not distance:
+        notes.append(f"{action.size} is that of the critical end point to all digits known: the order is undecided")
     entries = sorted(found, key=lambda entry: (entry.kind is TransitionKind.CRITICAL_END_POINT, entry.value.value))
-    if all(entry.kind is TransitionKind.CRITICAL_END_POINT for entry in entries):
+    if distance and all(entry.kind is TransitionKind.CRITICAL_END_POINT for entry in entries):
         notes.append(f"no transition between {_span(atlas)}")
+    notes += _checked(atlas)
     return Transitions(tuple(entries), _status(atlas, entries), tuple(notes), time.perf_counter() - begin)
+
+
+def _checked(atlas: Atlas) -> list[str]:
+    """What the list of transitions rests on."""
+    lost = f"{atlas.lost} of {len(atlas.branches)} branches of stationary points could not be followed to their ends"
+    seen = f"branches start from all points found at {atlas.covers} values of the control between {_span(atlas)}"
+    return [*([lost] if atlas.lost else []), f"{seen}: one that exists only between two of these is not seen"]
+
+
+def _off(landscape: Landscape, end: Transition) -> mpf:
+    """How far the size is from that of a critical end point, relative to it; zero if no farther than is known."""
+    size = end.at[str(landscape.action.size)]
+    critical = Rational(*map(int, to_rational(size.value._mpf_)))
+    distance = landscape.real(abs(landscape.setup.values[landscape.action.size] - critical))
+    return distance / size.value if distance > size.error else mpf(0)
 
 
 def _span(atlas: Atlas) -> str:
@@ -76,7 +104,7 @@ def _span(atlas: Atlas) -> str:
 
 def _status(atlas: Atlas, entries: Sequence[Transition]) -> Status:
     worst = [entry.status for entry in entries if entry.status is not Status.OK]
-    return worst[0] if worst else Status.OK if atlas.complete else Status.COVER
+    return worst[0] if worst else Status.OK if atlas.complete and not atlas.lost else Status.COVER
 
 
 def _action(landscape: Landscape) -> Callable[..., mpf]:
@@ -96,11 +124,56 @@ def _phase(landscape: Landscape, name: str, solution: Solution, place: int, cont
     )
 
 
-def _name(atlas: Atlas, x: Coordinates, t: mpf, besides: Sequence[Segment]) -> str:
-    """The name of the minimum ``x`` at the control coordinate ``t``; it stands for those of the segments ``besides``."""
-    others = [node for segment, node in atlas.minima(t) if segment not in besides]
-    points = [x, *(atlas.chart.point(node.position)[0] for node in others)]
-    return names(atlas.landscape, atlas.chart.control(t), points, [Kind.MINIMUM] * len(points))[0]
+def _names(atlas: Atlas, points: Sequence[Coordinates], t: mpf, *own: Segment) -> list[str]:
+    """The names of the minima ``points`` at the control coordinate ``t``, and then of those not on their ``own`` segments."""
+    others = [atlas.chart.point(node.position)[0] for segment, node in atlas.minima(t) if segment not in own]
+    kinds = [Kind.MINIMUM] * (len(points) + len(others))
+    return names(atlas.landscape, atlas.chart.control(t), [*points, *others], kinds)
+
+
+def _polished(
+    atlas: Atlas, system: System, nodes: Sequence[Node], digits: int, *others: tuple[Sequence[mpf], Sequence[mpf]]
+) -> Solution:
+    """The root of ``system`` in the points at ``nodes``, their control, and ``others``: unknowns, and their scales.
+
+    Where there is none in the window, the start is kept, known no better than its scales say.
+    """
+    points = [atlas.chart.point(node.position) for node in nodes]
+    control, place = points[0][1], len(nodes) * atlas.landscape.n
+    start = [*(value for x, _ in points for value in x), control, *(value for values, _ in others for value in values)]
+    scales = [*atlas.chart.scales] * len(nodes) + [atlas.chart.unit(control)]
+    scales += [scale for _, sizes in others for scale in sizes]
+    solution = refine(system, start, digits, scales, atlas.curve.digits)
+    if solution.found and atlas.chart.low <= solution.values[place] <= atlas.chart.high:
+        return solution
+    status = Status.UNRESOLVED if solution.found else solution.status
+    return replace(solution, values=tuple(start), errors=tuple(scales), status=status)
+
+
+def _transition(
+    atlas: Atlas,
+    kind: TransitionKind,
+    solution: Solution,
+    digits: int,
+    phases: Sequence[tuple[str, int]],
+    method: str,
+    status: Status,
+    order: str | None = None,
+    observable: str | None = None,
+) -> Transition:
+    """The transition at a root; ``phases`` are names, each with the number of its point among the unknowns."""
+    landscape, n = atlas.landscape, atlas.landscape.n
+    control = n * (1 + max(point for _, point in phases))
+    return Transition(
+        kind,
+        order,
+        landscape.action.control.name,
+        Number(solution.values[control], solution.errors[control], digits),
+        tuple(_phase(landscape, name, solution, point * n, control, digits) for name, point in phases),
+        method,
+        status,
+        observable=observable,
+    )
 
 
 def _null_vector(atlas: Atlas, node: Node) -> tuple[Vector, Vector]:
@@ -130,58 +203,59 @@ def _near(atlas: Atlas, x: Sequence[mpf], t: mpf, node: Node) -> bool:
 
 def _spinodals(atlas: Atlas, digits: int) -> Iterator[Transition]:
     """Folds of the control in which a minimum ends."""
-    landscape, scales, n = atlas.landscape, atlas.chart.scales, atlas.landscape.n
+    landscape, n = atlas.landscape, atlas.landscape.n
     for joint, segment in _joints(atlas, FOLD):
-        (x, control), (v, dual) = atlas.chart.point(joint.node.position), _null_vector(atlas, joint.node)
-        solution = refine(
-            fold(landscape, dual), [*x, control, *v], digits, [*scales, atlas.chart.unit(control), *scales]
-        )
-        t = atlas.chart.coordinate(solution.values[n])
-        yield Transition(
+        v, dual = _null_vector(atlas, joint.node)
+        solution = _polished(atlas, fold(landscape, dual), [joint.node], digits, (v, atlas.chart.scales))
+        x, t = solution.values[:n], atlas.chart.coordinate(solution.values[n])
+        above = segment.low == joint.node.position[-1]
+        name, *others = _names(atlas, [x], t, segment)
+        yield _transition(
+            atlas,
             TransitionKind.SPINODAL,
-            None,
-            landscape.action.control.name,
-            Number(solution.values[n], solution.errors[n], digits),
-            (_phase(landscape, _name(atlas, solution.values[:n], t, [segment]), solution, 0, n, digits),),
+            solution,
+            digits,
+            [(_told_apart(name, above) if name in others else name, 0)],
             "grad F = 0, H v = 0 by Newton from a traced fold",
-            _confirmed(solution, _near(atlas, solution.values[:n], t, joint.node), _is_fold(landscape, solution)),
+            _confirmed(solution, _near(atlas, x, t, joint.node), _is_fold(landscape, solution, above)),
         )
 
 
-def _is_fold(landscape: Landscape, solution: Solution) -> bool:
-    """Two points on one side of the control and none on the other, one of them a minimum: a regular fold, H >= 0."""
+def _told_apart(name: str, above: bool) -> str:
+    """The name of one of two phases that share it, by the side of the transition between them on which it is the lower."""
+    return f"{name} {'above' if above else 'below'}"
+
+
+def _is_fold(landscape: Landscape, solution: Solution, above: bool) -> bool:
+    """Two points ``above`` the control or below it and none on the other side, one of them a minimum: H >= 0."""
     n = landscape.n
     x, control, v = solution.values[:n], solution.values[n], solution.values[n + 1 :]
     jet = landscape.jet(*landscape.cubic)(x, control)
     bend = dot(v, [dot(row, v) for row in curvature(jet, n, v)])
     drift = dot(v, [jet[i, n] for i in range(n)])
     stiff = sorted(eigen(hessian(jet, n))[0], key=abs)[1:]
-    return bool(bend != 0 and drift != 0 and all(value > 0 for value in stiff))
+    return bool(bend * drift < 0 if above else bend * drift > 0) and all(value > 0 for value in stiff)
 
 
 def _instabilities(atlas: Atlas, digits: int) -> Iterator[Transition]:
     """Bifurcations at which a minimum that goes on loses its stability."""
-    landscape, scales, n = atlas.landscape, atlas.chart.scales, atlas.landscape.n
+    landscape, n = atlas.landscape, atlas.landscape.n
     for joint, segment in _joints(atlas, BIFURCATION):
         (x, control), (v, dual) = atlas.chart.point(joint.node.position), _null_vector(atlas, joint.node)
         system = instability(landscape, dual, _transverse(landscape, x, control, v, dual))
-        solution = refine(
-            system, [*x, control, *v, mpf(0)], digits, [*scales, atlas.chart.unit(control), *scales, mpf(1)]
-        )
+        solution = _polished(atlas, system, [joint.node], digits, (v, atlas.chart.scales), ([mpf(0)], [mpf(1)]))
         kind, order = _order(landscape, solution, dual)
-        t = atlas.chart.coordinate(solution.values[n])
-        yield Transition(
+        near = _near(atlas, solution.values[:n], atlas.chart.coordinate(solution.values[n]), joint.node)
+        status = _confirmed(solution, near, solution.values[2 * n + 1] == 0)
+        yield _transition(
+            atlas,
             kind,
-            order,
-            landscape.action.control.name,
-            Number(solution.values[n], solution.errors[n], digits),
-            tuple(_phase(landscape, name, solution, 0, n, digits) for name in _sides(atlas, joint, segment, order)),
+            solution,
+            digits,
+            [(name, 0) for name in _sides(atlas, joint, segment, order)],
             "grad F = 0, H v = 0 on the symmetric branch by Newton; order by the reduced Landau coefficients",
-            Status.UNDECIDED
-            if kind is TransitionKind.TRICRITICAL
-            else _confirmed(
-                solution, _near(atlas, solution.values[:n], t, joint.node), solution.values[2 * n + 1] == 0
-            ),
+            Status.UNDECIDED if kind is TransitionKind.TRICRITICAL else status,
+            order,
         )
 
 
@@ -226,14 +300,14 @@ def _order(landscape: Landscape, solution: Solution, dual: Vector) -> tuple[Tran
 def _sides(atlas: Atlas, joint: Joint, stable: Segment, order: str | None) -> list[str]:
     """The names of the phases below and above an instability; only of the one that ends where no other is born there."""
     other = joint.after if joint.before is stable else joint.before
-    ending = _segment_name(atlas, stable)
+    ending = _name(atlas, stable.nodes[len(stable.nodes) // 2], stable)
     here = joint.node.position[-1]
     inside = other.nodes[1] if other.low == here else other.nodes[-2]
     rivals = atlas.minima((inside.position[-1] + here) / 2) if order == "second" else []
     if not rivals:
         return [ending]
     segment, node = min(rivals, key=lambda pair: _distance(pair[1], joint.node))
-    born = _name(atlas, atlas.chart.point(node.position)[0], node.position[-1], [segment])
+    born = _name(atlas, node, segment)
     return [ending, born] if stable.high == here else [born, ending]
 
 
@@ -241,9 +315,8 @@ def _distance(a: Node, b: Node) -> mpf:
     return max(abs(p - q) for p, q in zip(a.position, b.position, strict=True))
 
 
-def _segment_name(atlas: Atlas, segment: Segment) -> str:
-    node = segment.nodes[len(segment.nodes) // 2]
-    return _name(atlas, atlas.chart.point(node.position)[0], node.position[-1], [segment])
+def _name(atlas: Atlas, node: Node, segment: Segment) -> str:
+    return _names(atlas, [atlas.chart.point(node.position)[0]], node.position[-1], segment)[0]
 
 
 def _coexistences(atlas: Atlas, digits: int) -> Iterator[Transition]:
@@ -252,29 +325,22 @@ def _coexistences(atlas: Atlas, digits: int) -> Iterator[Transition]:
 
 
 def _coexistence(atlas: Atlas, located: Coexistence, digits: int) -> Transition:
-    landscape, scales, n = atlas.landscape, atlas.chart.scales, atlas.landscape.n
-    (x, control), (y, _) = (atlas.chart.point(node.position) for node in located.nodes)
-    solution = refine(coexistence(landscape), [*x, *y, control], digits, [*scales, *scales, atlas.chart.unit(control)])
-    if not atlas.chart.low <= solution.values[2 * n] <= atlas.chart.high:
-        # Newton's method left the window: what was located on the branches is all that is known.
-        solution = replace(solution, values=(*x, *y, control), status=Status.UNRESOLVED)
+    landscape, n = atlas.landscape, atlas.landscape.n
+    solution = _polished(atlas, coexistence(landscape), located.nodes, digits)
     found, control = [solution.values[:n], solution.values[n : 2 * n]], solution.values[2 * n]
     t = atlas.chart.coordinate(control)
     jets = [landscape.slopes(point, control) for point in found]
-    rivals = [node for segment, node in atlas.minima(t) if segment not in (located.first, located.second)]
-    points = [*found, *(atlas.chart.point(node.position)[0] for node in rivals)]
-    labels = names(landscape, control, points, [Kind.MINIMUM] * len(points))[:2]
+    labels = _names(atlas, found, t, located.first, located.second)[:2]
     # The phase whose action grows faster with the control is the lower one below.
     below = 0 if jets[0][(n,)] > jets[1][(n,)] else 1
     if labels[0] == labels[1]:
-        labels = [f"{label} ({'below' if k == below else 'above'})" for k, label in enumerate(labels)]
-    phases = [_phase(landscape, label, solution, k * n, 2 * n, digits) for k, label in enumerate(labels)]
-    return Transition(
+        labels = [_told_apart(label, above=k != below) for k, label in enumerate(labels)]
+    return _transition(
+        atlas,
         TransitionKind.COEXISTENCE,
-        "first",
-        landscape.action.control.name,
-        Number(control, solution.errors[2 * n], digits),
-        (phases[below], phases[1 - below]),
+        solution,
+        digits,
+        [(labels[k], k) for k in (below, 1 - below)],
         "grad F(x1) = grad F(x2) = 0, F(x1) = F(x2) by Newton",
         _confirmed(
             solution,
@@ -282,6 +348,7 @@ def _coexistence(atlas: Atlas, located: Coexistence, digits: int) -> Transition:
             *(_near(atlas, point, t, node) for point, node in zip(found, located.nodes, strict=True)),
             *(eigen(hessian(jet, n))[0][0] > 0 for jet in jets),
         ),
+        "first",
     )
 
 
@@ -320,19 +387,16 @@ def _zeros(segment: Segment, value: Callable[[Node], mpf]) -> Iterator[tuple[Nod
 def _crossover(
     atlas: Atlas, segment: Segment, node: Node, around: tuple[Node, Node], observable: Observable, digits: int
 ) -> Transition:
-    landscape, scales, n = atlas.landscape, atlas.chart.scales, atlas.landscape.n
-    x, control = atlas.chart.point(node.position)
-    solution = refine(crossing(landscape, observable), [*x, control], digits, [*scales, atlas.chart.unit(control)])
-    labels = [_name(atlas, atlas.chart.point(side.position)[0], side.position[-1], [segment]) for side in around]
-    t = atlas.chart.coordinate(solution.values[n])
-    return Transition(
+    n = atlas.landscape.n
+    solution = _polished(atlas, crossing(atlas.landscape, observable), [node], digits)
+    return _transition(
+        atlas,
         TransitionKind.CROSSOVER,
-        None,
-        landscape.action.control.name,
-        Number(solution.values[n], solution.errors[n], digits),
-        tuple(_phase(landscape, label, solution, 0, n, digits) for label in dict.fromkeys(labels)),
+        solution,
+        digits,
+        [(label, 0) for label in dict.fromkeys(_name(atlas, side, segment) for side in around)],
         f"grad F = 0, {observable.name} = {observable.crossover} by Newton",
-        _confirmed(solution, _near(atlas, solution.values[:n], t, node)),
+        _confirmed(solution, _near(atlas, solution.values[:n], atlas.chart.coordinate(solution.values[n]), node)),
         observable=observable.name,
     )
 
@@ -345,8 +409,9 @@ def _steepest_points(atlas: Atlas, digits: int) -> list[Transition]:
         return -node.sight.data[0, 1] / node.sight.data[0, 0]
 
     def bend(node: Node) -> mpf:
+        """F_ss^2 times that of the system: regular, however soft the minimum."""
         f = jet(*atlas.chart.point(node.position))
-        return f[0, 0, 0] * slope(node) ** 2 + 2 * f[0, 0, 1] * slope(node) + f[0, 1, 1]
+        return f[0, 0, 0] * f[0, 1] ** 2 - 2 * f[0, 0, 1] * f[0, 1] * f[0, 0] + f[0, 1, 1] * f[0, 0] ** 2
 
     found = [
         (segment, node)
@@ -362,19 +427,14 @@ def _steepest_points(atlas: Atlas, digits: int) -> list[Transition]:
 
 
 def _steepest_point(atlas: Atlas, segment: Segment, node: Node, slope: mpf, digits: int) -> Transition:
-    landscape, scales = atlas.landscape, atlas.chart.scales
-    x, control = atlas.chart.point(node.position)
-    solution = refine(
-        steepest(landscape), [*x, control, slope], digits, [*scales, atlas.chart.unit(control), abs(slope)]
-    )
-    name = _name(atlas, solution.values[:1], node.position[-1], [segment])
-    symbol, driver = landscape.action.variables[0], landscape.action.control.name
-    return Transition(
+    solution = _polished(atlas, steepest(atlas.landscape), [node], digits, ([slope], [abs(slope)]))
+    symbol, driver = atlas.landscape.action.variables[0], atlas.landscape.action.control.name
+    return _transition(
+        atlas,
         TransitionKind.CROSSOVER,
-        None,
-        driver,
-        Number(solution.values[1], solution.errors[1], digits),
-        (_phase(landscape, name, solution, 0, 1, digits),),
+        solution,
+        digits,
+        [(_name(atlas, node, segment), 0)],
         f"steepest point: F' = 0 and d2{symbol}/d{driver}2 = 0 by Newton",
         _confirmed(solution, _near(atlas, solution.values[:1], atlas.chart.coordinate(solution.values[1]), node)),
         observable=f"d{symbol}/d{driver}",

@@ -5,18 +5,19 @@ import pytest
 from mpmath import mpf
 
 from numerics.branches import survey
-from numerics.continuation import Ended, Event, Sight, corrected, start, trace
+from numerics.continuation import Curve, Ended, Event, Sight, corrected, start, trace
 from numerics.landscape import Landscape
 from tests.numerics import zoo
 
 
+@Curve
 def circle(y):
     return Sight([y[0] ** 2 + y[1] ** 2 - 1], [[2 * y[0], 2 * y[1]]])
 
 
-def cubic(p):
+def cubic(p, digits=22):
     """The curve x^3 - p x = q in the plane of x and q: folds at x = -+ sqrt(p/3)."""
-    return lambda y: Sight([y[0] ** 3 - p * y[0] - y[1]], [[3 * y[0] ** 2 - p, mpf(-1)]])
+    return Curve(lambda y: Sight([y[0] ** 3 - p * y[0] - y[1]], [[3 * y[0] ** 2 - p, mpf(-1)]]), digits)
 
 
 @pytest.fixture(autouse=True)
@@ -32,18 +33,21 @@ def test_a_closed_curve_closes():
     assert min(node.position[0] for node in branch.nodes) < -0.95
 
 
-@pytest.mark.parametrize("p", ("1", "1e-4", "1e-9"))
-def test_folds_are_located_however_close_they_lie(p):
-    curve = cubic(mpf(p))
-    events = [Event("fold", lambda node: node.tangent[1], dips=True), Event("end", lambda node: node.position[0] - 2)]
-    q = mpf(-2) ** 3 + 2 * mpf(p)
-    first = start(curve, (mpf(-2), q), (mpf(1), mpf(0)))
-    branch = trace(curve, first, events, [frozenset({"end"})])
-    folds = sorted(node.position[0] for node in branch.nodes if "fold" in node.events)
+@pytest.mark.parametrize(("p", "digits"), [("1", 22), ("1e-4", 22), ("1e-9", 22), ("1e-16", 22), ("1e-50", 75)])
+def test_folds_are_located_however_close_they_lie(p, digits):
+    with mpmath.workdps(digits + 3):
+        folds = sorted(located_folds(cubic(mpf(p), digits), mpf(p)))
     expected = mpmath.sqrt(mpf(p) / 3)
     assert len(folds) == 2
     # Located well enough to start Newton on the defining system.
-    assert all(abs(abs(x) - expected) < expected / 5 for x in folds)
+    assert all(abs(abs(x) - expected) < expected / 1000 for x in folds)
+
+
+def located_folds(curve, p):
+    events = [Event("fold", lambda node: node.tangent[1], dips=True), Event("end", lambda node: node.position[0] - 2)]
+    first = start(curve, (mpf(-2), mpf(-2) ** 3 + 2 * p), (mpf(1), mpf(0)))
+    branch = trace(curve, first, events, [frozenset({"end"})])
+    return [node.position[0] for node in branch.nodes if "fold" in node.events]
 
 
 def test_no_fold_where_there_is_none():

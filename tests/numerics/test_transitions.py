@@ -1,14 +1,21 @@
 """Transitions against exact answers, to all digits asked for."""
 
+import re
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
 import mpmath
 import pytest
 from mpmath import mpf
 
-from numerics.landscape import BoxError
-from numerics.points import Status, TransitionKind
-from numerics.transitions import transitions
+from derive.catalogue import find
+from numerics import branches
+from numerics.branches import survey
+from numerics.landscape import BoxError, Landscape
+from numerics.points import Kind, Status, TransitionKind
+from numerics.stationary import minima
+from numerics.transitions import _polished, transitions
 from tests.numerics import zoo
 
 LADDER = (15, 30, 100)
@@ -147,6 +154,127 @@ def test_spinodals_close_to_the_end_point(above):
     assert agree(found[2].value, lambda: 3 + 2 * (mpf(above) / 3) ** mpf("1.5"), 30)
 
 
+@pytest.mark.parametrize("action", (zoo.cusp, zoo.cusp_along_a_diagonal))
+@pytest.mark.parametrize("above", ("1e-3", "1e-12", "1e-30"))
+def test_the_cusp_is_resolved_however_close_to_the_end_point(action, above):
+    """Spinodals at a = 3 -+ 2 (above/3)^(3/2), coexistence of s = -+ sqrt(above) at a = 3; s is the mean of x and y."""
+    found = solve(action(), 50, size=2 + Fraction(above))
+    assert [t.kind for t in found] == [SPINODAL, COEXISTENCE, SPINODAL, END]
+    assert found.status is Status.OK
+    for spinodal, side in ((found[0], -1), (found[2], 1)):
+        assert agree(spinodal.value, lambda side=side: 3 + side * 2 * (mpf(above) / 3) ** mpf("1.5"), 50)
+    assert agree(found[1].value, lambda: mpf(3), 50)
+    for phase, side in zip(found[1].phases, (-1, 1), strict=True):
+        parts = [number.value for number in phase.order_parameters.values()]
+        assert mpmath.almosteq(sum(parts) / len(parts), side * mpmath.sqrt(mpf(above)), rel_eps=1e-13)
+
+
+def test_two_phases_of_one_name_are_told_apart():
+    found = solve(zoo.cusp_along_a_diagonal(), size=3)
+    assert [found.of("spinodal", f"minimum {side}") for side in ("above", "below")] == [found[0], found[2]]
+    assert [phase.name for phase in found[1].phases] == ["minimum below", "minimum above"]
+
+
+@pytest.mark.parametrize("below", ("1e-3", "1e-12", "1e-30"))
+def test_the_change_is_continuous_however_close_to_the_end_point(below):
+    found = solve(zoo.cusp(), 15, size=2 - Fraction(below))
+    assert [(t.kind, t.value.text) for t in found] == [(CROSSOVER, "3.00000000000000"), (END, "3.00000000000000")]
+    assert found.status is Status.OK
+
+
+@pytest.mark.parametrize("action", (zoo.cusp, zoo.cusp_along_a_diagonal))
+def test_at_the_end_point_itself_the_order_is_undecided(action):
+    found = solve(action(), size=2)
+    assert [(t.kind, t.status) for t in found] == [(END, Status.UNDECIDED)]
+    assert found.status is Status.UNDECIDED
+    assert "size is that of the critical end point to all digits known" in found.notes[0]
+
+
+def test_what_is_not_solved_is_known_no_better_than_its_scale():
+    landscape = Landscape(zoo.landau_six(), zoo.landau_six().setup({}))
+    atlas = survey(landscape, *landscape.window())
+    node = atlas.segments[0].nodes[0]
+    solution = _polished(atlas, lambda y: ([mpf(1), mpf(1)], [[mpf(1), mpf(0)], [mpf(1), mpf(0)]]), [node], 15)
+    assert solution.status is Status.DIVERGED
+    assert solution.errors == (*atlas.chart.scales, solution.values[1])
+
+
+SOFTMAX_END = Fraction("13.741525243430170401548590657080711677898777708010")
+
+
+@pytest.mark.parametrize("above", ("1e-8", "1e-12", "1e-20"))
+def test_softmax_head_above_its_end_point(above):
+    found = solve(find("copy-head/softmax").action(), 40, L=SOFTMAX_END + Fraction(above), V=8)
+    assert [(t.kind, t.phase) for t in found] == [
+        (SPINODAL, "copy"),
+        (COEXISTENCE, None),
+        (SPINODAL, "uniform"),
+        (END, None),
+    ]
+    assert found.status is Status.OK
+    low, middle, high = (t.value.value for t in found[:3])
+    assert low < middle < high
+    # To leading order the coexistence lies half-way.
+    assert abs((middle - low) / (high - low) - mpf(1) / 2) < 0.1 * mpmath.sqrt(mpf(above))
+
+
+@pytest.mark.parametrize("below", ("1e-8", "1e-20"))
+def test_softmax_head_below_its_end_point(below):
+    found = solve(find("copy-head/softmax").action(), L=SOFTMAX_END - Fraction(below), V=8)
+    assert [t.kind for t in found] == [CROSSOVER, END]
+    assert found.status is Status.OK
+
+
+def of_pooling(found):
+    return [t.title for t in found if t.kind is COEXISTENCE or (t.phase or "").startswith("pooling")]
+
+
+PAIR = ["spinodal (pooling above)", "coexistence", "spinodal (pooling below)"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("symbols", "length", "samples"),
+    [
+        (2, "57.4527309627578026566045250059", "1093.37066839690521121539197904"),
+        (4, "211.842820944983213579355319296", "7834.11716346859093711632867175"),
+        (8, "715.820894563991706901173381836", "60636.7377345717170395156244211"),
+        (16, "2354.23702967274407054066865135", "482997.787239366199828366158476"),
+    ],
+)
+@pytest.mark.parametrize(("distance", "pair"), [("1e-2", PAIR), ("1e-10", PAIR), ("-1e-10", [])])
+def test_both_sides_of_the_linear_head_s_end_points(symbols, length, samples, distance, pair):
+    found = solve(find("copy-head/linear").action(), 30, L=Fraction(length) + Fraction(distance), V=symbols)
+    assert of_pooling(found) == pair
+    assert (found[-1].value.text, found[-1].at["L"].text) == (samples, length)
+    assert found.status is Status.OK
+    if pair:
+        low, middle, high = (
+            found.of(*name) for name in (("spinodal", "pooling above"), ("coexistence",), ("spinodal", "pooling below"))
+        )
+        assert low.value.value < middle.value.value < high.value.value
+        assert [phase.name for phase in middle.phases] == ["pooling below", "pooling above"]
+
+
+@pytest.mark.slow
+def test_a_warm_anti_copy_phase_exists_twice():
+    """For P from 1064.366 to 1064.371 and from 1411.677 on, by covers at single values of P as well."""
+    action = find("copy-head/linear").action()
+    found = solve(action, L=32, V=8, T=10)
+    edges = [t.value.text for t in found if t.phase == "anti-copy"]
+    assert edges == ["1064.36609469157", "1064.37063343284", "1411.67727732229"]
+    for samples, count in (
+        ("1064.366", 0),
+        ("1064.3661", 1),
+        ("1064.3706", 1),
+        ("1064.3707", 0),
+        ("1411.67", 0),
+        ("1411.68", 1),
+    ):
+        points = minima(action, action.setup({"L": 32, "V": 8, "T": 10, "P": samples}))
+        assert sum(p.name == "anti-copy" and p.kind is Kind.MINIMUM for p in points) == count
+
+
 def test_an_isolated_well_has_two_spinodals_and_two_coexistences():
     found = solve(zoo.isolated_well(), 20)
     assert texts([t for t in found if t.kind is SPINODAL], 6) == ["2.00000", "3.00000"]
@@ -183,6 +311,20 @@ def test_a_window_without_a_transition_says_so():
     assert (len(found), found.status) == (0, Status.OK)
     assert "no transition between a = 1.0 and 2.0" in found.notes
     assert [t.kind for t in solve(zoo.landau_six(), over=("1/5", "2"))] == [SPINODAL]
+
+
+def test_it_is_said_what_the_list_rests_on():
+    found = solve(zoo.isolated_well())
+    assert found.notes[-1].startswith(
+        "branches start from all points found at 11 values of the control between a = 1.0 "
+    )
+
+
+def test_a_branch_that_is_lost_is_reported(monkeypatch):
+    monkeypatch.setattr(branches, "trace", partial(branches.trace, limit=3))
+    found = solve(zoo.pitchfork())
+    assert found.status is Status.COVER
+    assert re.match(r"(\d+) of \1 branches .* could not be followed to their ends", found.notes[-2])
 
 
 def test_an_empty_window_is_an_error():
