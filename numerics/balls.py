@@ -9,6 +9,7 @@ excludes nothing, so what is proved stays true.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,11 +46,30 @@ def _piecewise(arguments: Sequence[arb], *branches: tuple[Callable[..., Any], Ca
     return _ANYTHING
 
 
+def _power(base: arb, exponent: int | arb) -> arb:
+    """A power; Arb's own knows nothing of a whole power of a ball whose midpoint is zero."""
+    if isinstance(exponent, int) and exponent > 0 and base.mid().is_zero():
+        return arb(0, base.rad() ** exponent)
+    return base**exponent
+
+
+class _Powers(ast.NodeTransformer):
+    """``a ** b`` as ``power(a, b)``."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        power = ast.Call(ast.Name("power", ast.Load()), [node.left, node.right], [])
+        return power if isinstance(node.op, ast.Pow) else node
+
+
 _NAMESPACE: dict[str, Any] = {
     "mpmath": _Arb(),
+    "power": _power,
     "piecewise": _piecewise,
     "expm1": arb.expm1,
     "log1p": arb.log1p,
+    "xlogy": lambda x, y: x * arb(y).log(),
+    "xlog1py": lambda x, y: x * arb(y).log1p(),
     "largest": lambda a, b: arb(a).max(arb(b)),
     "smallest": lambda a, b: arb(a).min(arb(b)),
 }
@@ -64,7 +84,8 @@ def ball(value: mpf) -> arb:
 def enclosure(emitted: Emitted) -> Callable[[Sequence[arb]], tuple[arb, ...]]:
     """The map from balls to balls that enclose the tuple of values of ``emitted``, at the current precision of Arb."""
     namespace = dict(_NAMESPACE)
-    exec(compile(emitted.source, "<emitted to balls>", "exec"), namespace)
+    source = ast.fix_missing_locations(_Powers().visit(ast.parse(emitted.source)))
+    exec(compile(source, "<emitted to balls>", "exec"), namespace)
     function, count = namespace["emitted"], len(emitted.shape or ())
 
     def evaluate(arguments: Sequence[arb]) -> tuple[arb, ...]:

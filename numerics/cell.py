@@ -20,6 +20,7 @@ from numerics.newton import Matrix, Vector, negative_eigenvalues, newton
 from numerics.points import Status
 
 __all__ = [
+    "APART",
     "COVER_DPS",
     "LEAST_BITS",
     "MOST_BITS",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 COVER_DPS = 25
+APART = "1e-18"
+"""Roots whose coordinates differ by less, relative to their size, are one."""
 LEAST_BITS, MOST_BITS = 128, 16384
 
 Side = tuple[Ball, Ball]
@@ -138,9 +141,13 @@ class Chart:
 
 
 def solved(landscape: Landscape, control: mpf, chart: Chart, start: Sequence[mpf], dps: int) -> Root | None:
-    """Newton's method from ``start``: a root if it converges in the cell and more digits change nothing."""
+    """Newton's method from ``start`` at ``dps`` digits or the current precision, whichever is higher.
+
+    A root if it converges in the cell and more digits change nothing.
+    """
     system, units = chart.system(landscape, control), chart.units
-    for digits in (dps, 3 * dps):
+    least = max(dps, mpmath.mp.dps)
+    for digits in (least, 3 * least):
         with mpmath.workdps(digits):
             run = newton(system, start, units)
         if run.status is Status.OK:

@@ -14,7 +14,7 @@ import numpy as np
 from mpmath import mpf
 
 from numerics.balls import ball
-from numerics.cell import COVER_DPS, Chart, Root, solved
+from numerics.cell import APART, COVER_DPS, Chart, Root, solved
 from numerics.grid import axes_of, mixed_cells
 from numerics.landscape import Coordinates, Landscape, same
 from numerics.line import on_a_line
@@ -22,7 +22,6 @@ from numerics.plane import on_a_plane
 
 __all__ = ["Cover", "Group", "cover", "groups"]
 
-_APART = "1e-18"
 _DECADES, _NODES = 4, 1200
 
 
@@ -71,7 +70,7 @@ def _space(landscape: Landscape, control: mpf, box: Sequence[tuple[mpf, mpf]]) -
     for place in np.argwhere(mixed_cells(values)):
         chart = Chart(tuple((axis[k], axis[k + 1]) for axis, k in zip(axes, place, strict=True)))
         root = solved(landscape, control, chart, chart.centre, COVER_DPS)
-        if root is not None and not any(same(root.x, other.x, root.sizes, _APART) for other in roots):
+        if root is not None and not any(same(root.x, other.x, root.sizes, APART) for other in roots):
             roots.append(root)
     return roots, None, True
 
@@ -83,19 +82,24 @@ class Group:
     x: Coordinates
     sizes: tuple[mpf, ...]
     dps: int
-    degenerate: bool
+    index: int | None
     copies: int
     symmetry: tuple[str, ...]
+
+    @property
+    def degenerate(self) -> bool:
+        return self.index is None
 
 
 def groups(landscape: Landscape, covered: Cover) -> list[Group]:
     """The stationary points, symmetric copies taken together."""
     found: list[Group] = []
     for root in covered.roots:
-        with mpmath.workdps(max(mpmath.mp.dps, root.dps)):
+        dps = max(mpmath.mp.dps, root.dps)
+        with mpmath.workdps(dps):
             orbit = landscape.orbit(root.x, covered.control, root.sizes)
-            if not any(same(group.x, image, root.sizes, _APART) for group in found for image in orbit):
+            if not any(same(group.x, image, root.sizes, APART) for group in found for image in orbit):
                 images = landscape.images(root.x, covered.control)
                 moved = tuple(name for name, image in images if not same(image, root.x, root.sizes))
-                found.append(Group(max(orbit), root.sizes, root.dps, root.index is None, len(orbit), moved))
+                found.append(Group(max(orbit), root.sizes, dps, root.index, len(orbit), moved))
     return found

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from numerics.landscape import Landscape
 
-__all__ = ["Floats", "axes_of", "mixed_cells"]
+__all__ = ["Array", "Floats", "axes_of", "corners", "mixed_cells"]
 
 _UNIFORM = {2: 40, 3: 16}
 _PER_DECADE = {2: 6, 3: 2}
@@ -21,16 +21,20 @@ Array = NDArray[np.float64]
 Floats = Callable[[Sequence[Array]], tuple[Array, ...]]
 
 
+def corners(value: Array) -> Array:
+    """The values at the corners of every cell: one array of cells for each corner."""
+    shifts = product((slice(None, -1), slice(1, None)), repeat=value.ndim)
+    return np.array([value[shift] for shift in shifts])
+
+
 def mixed_cells(values: Sequence[Array]) -> NDArray[np.bool_]:
     """The cells in which every component may change sign, given that the floats have six digits."""
     mixed: Any = True
     for value in values:
-        n = value.ndim
-        shifts = (tuple(slice(1, None) if c else slice(None, -1) for c in shift) for shift in product((0, 1), repeat=n))
-        corners = np.array([value[shift] for shift in shifts])
-        noise = 1e-6 * np.abs(corners).max(axis=0)
+        around = corners(value)
+        noise = 1e-6 * np.abs(around).max(axis=0)
         # A corner that is not finite compares false: it excludes nothing.
-        mixed = mixed & ~np.all(corners > noise, axis=0) & ~np.all(corners < -noise, axis=0)
+        mixed = mixed & ~np.all(around > noise, axis=0) & ~np.all(around < -noise, axis=0)
     return np.asarray(mixed)
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations_with_replacement
 from typing import Any
 
 from mpmath import mpf
 from sympy import Add, Expr, Mul, Pow, S, Symbol, diff
+from sympy.utilities.iterables import multiset_permutations
 
 from numerics.emit import emit
 
@@ -109,7 +110,9 @@ def jet(
 ) -> Callable[[Sequence[Any]], Jet]:
     """The function that maps the ``arguments`` to the ``wanted`` derivatives of ``value`` in ``variables``."""
     emitted = emit(derivatives(value, variables, wanted), arguments, "mpmath")
-    places = tuple((position, place) for position, index in enumerate(wanted) for place in set(permutations(index)))
+    places = tuple(
+        (position, tuple(order)) for position, index in enumerate(wanted) for order in multiset_permutations(index)
+    )
 
     def evaluate(at: Sequence[Any]) -> Jet:
         values = emitted(*at)

@@ -37,7 +37,8 @@ def on_a_line(
         with ctx.workprec(bits):
             found, pending, spent = _halved(slopes, pending, (high - low) * Ball(2) ** -depth)
         monotone += found
-        if spent or not pending or len(pending) > _MOST_OPEN:
+        spent = spent or len(pending) > _MOST_OPEN
+        if spent or not pending:
             break
     clusters = _merged(pending, (pending[-1][1] - pending[0][0]) / _MOST_SAMPLES if pending and spent else None)
     roots = [_bracketed(landscape, control, side) for side in monotone if _changes(landscape, control, slopes, side)]
@@ -46,6 +47,7 @@ def on_a_line(
     # What is left is a cluster around a degenerate point, or nothing is known there.
     complete = None if spent or None in doubtful else True
     isolated = not (spent and all(_undecided(slopes, side) for side in clusters))
+    roots = roots if isolated else [root for root in roots if root.index is not None]
     return sorted(roots, key=lambda root: root.x), complete, isolated
 
 
@@ -104,8 +106,21 @@ def _changes(landscape: Landscape, control: mpf, slopes: Callable[[Place], Place
     return bool((below < 0) != (above < 0))
 
 
-def _bracketed(landscape: Landscape, control: mpf, side: Side) -> Root:
-    """The one root on a cell on which F' is monotone."""
+def _dips(slopes: Callable[[Place], Place], side: Side) -> bool:
+    """Whether F' tends to zero from both ends."""
+    low, high = (signed(lambda end=end: slopes((end,))[:2], most=_RUNGS[-1][0]) for end in side)  # type: ignore[misc]
+    return bool(low[0] * low[1] < 0 and high[0] * high[1] > 0)
+
+
+def _touched(landscape: Landscape, control: mpf, side: Side) -> Root | None:
+    """A degenerate root, if Newton's method finds one."""
+    chart = Chart(((number(side[0]), number(side[1])),))
+    root = solved(landscape, control, chart, chart.centre, COVER_DPS)
+    return root if root is not None and root.index is None else None
+
+
+def _bracketed(landscape: Landscape, control: mpf, side: Side, monotone: bool = True) -> Root:
+    """A root on a cell at whose ends F' has opposite signs; where F' is ``monotone``, it is the only one and regular."""
     a, b = number(side[0]), number(side[1])
     chart = Chart(((a, b),))
 
@@ -115,7 +130,7 @@ def _bracketed(landscape: Landscape, control: mpf, side: Side) -> Root:
     (low,), (high,) = chart.inverse((a,)), chart.inverse((b,))
     close = bracket(slope, low, high, (high - low) * mpf("1e-12"))
     run = solved(landscape, control, chart, (close,), COVER_DPS)
-    if run is not None and run.index is not None:
+    if run is not None and not (monotone and run.index is None):
         return run
     x = chart.point((bracket(slope, low, high, (high - low) * mpf("1e-24")),))
     return Root(x, (abs(x[0]) or b - a,), 0 if slope(high) > slope(low) else 1)
@@ -124,10 +139,15 @@ def _bracketed(landscape: Landscape, control: mpf, side: Side) -> Root:
 def _cluster(
     landscape: Landscape, control: mpf, slopes: Callable[[Place], Place], side: Side, spent: bool
 ) -> Root | None:
-    """A degenerate root that no precision resolves; where only the budget ended, a root if the signs at the ends say so."""
+    """A degenerate root that no precision resolves.
+
+    Where only the budget ended, a root if the signs at the ends say so, or one in which F' touches zero.
+    """
     a, b = number(side[0]), number(side[1])
     if spent:
-        return _bracketed(landscape, control, side) if _changes(landscape, control, slopes, side) else None
+        if _changes(landscape, control, slopes, side):
+            return _bracketed(landscape, control, side, monotone=False)
+        return _touched(landscape, control, side) if _dips(slopes, side) else None
     if not slopes((side[0].union(side[1]),))[0].is_finite():
         return None
     x = mpf(0) if a < 0 < b else (a + b) / 2

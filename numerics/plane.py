@@ -8,7 +8,8 @@ together, the order is found all the same. The cells form a grid that is geometr
 no longer changes, and are halved until Newton's method converges inside. The degrees add up to that around the box.
 
 A pair of opposite degree hides in one cell. Cells are halved a few times to tell; then further where the second component
-falls towards zero from both ends of the curve on which the first one vanishes.
+falls towards zero from both ends of the curve on which the first one vanishes. What no sign on the grid tells of, a pair
+or a degenerate point of degree zero, is left to `numerics.touching`.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from flint import ctx
 from mpmath import mpf
 
 from numerics.balls import Ball, ball, number
-from numerics.cell import COVER_DPS, LEAST_BITS, MOST_BITS, Cell, Chart, Place, Root, Side, signed, solved
+from numerics.cell import APART, COVER_DPS, LEAST_BITS, MOST_BITS, Cell, Chart, Place, Root, Side, signed, solved
 from numerics.grid import Floats, axes_of, mixed_cells
 from numerics.landscape import Landscape, same
+from numerics.touching import touching
 
 __all__ = ["on_a_plane"]
 
-_APART = "1e-18"
 _MOST_CELLS = 12000
 _MOST_STEPS = 80
 _STIFF = 5
@@ -162,12 +163,15 @@ def on_a_plane(
     floats = landscape.field(control) if decades <= 2 * _DECADES else None
     if floats is None:
         return _searched(landscape, control, axes_of(landscape, box, decades, _FEW_NODES), None)
-    roots, complete, isolated = _searched(landscape, control, axes_of(landscape, box, decades, _NODES), floats)
-    if complete or not isolated:
-        return roots, complete, isolated
-    others, complete, isolated = _searched(landscape, control, axes_of(landscape, box, decades, _FEW_NODES), None)
-    rest = [root for root in roots if not any(same(root.x, other.x, root.sizes, _APART) for other in others)]
-    return [*others, *rest], complete and _degree(rest) == 0, isolated
+    grid = axes_of(landscape, box, decades, _NODES)
+    roots, complete, isolated = _searched(landscape, control, grid, floats)
+    if not complete and isolated:
+        others, complete, isolated = _searched(landscape, control, axes_of(landscape, box, decades, _FEW_NODES), None)
+        rest = [root for root in roots if not any(same(root.x, other.x, root.sizes, APART) for other in others)]
+        roots, complete = [*others, *rest], complete and _degree(rest) == 0
+    pairs = touching(landscape, control, grid, floats, roots) if isolated else []
+    degree = _degree(pairs)
+    return [*roots, *pairs], complete and (None if degree is None else degree == 0), isolated
 
 
 def _holds(cell: Cell, root: Root) -> bool:
@@ -196,7 +200,7 @@ def _searched(
             break
         cell, depth = pending.popleft()
         degree, bits = signs.degree(cell)
-        central = not depth and all(a < 0 < b for a, b in cell)
+        central = not depth and _central(cell)
         known = [other for other in roots if _holds(cell, other)]
         if len(known) == 1 and degree == _degree(known) and depth:
             if depth < _SURE:  # a part may hold a pair besides
@@ -206,7 +210,7 @@ def _searched(
         root = _inside(landscape, control, cell, degree, bits) if sought else None
         if root is not None and root.index is None and depth < _DEEPEST_PAIR // 2 and any(root.x):
             root = None  # a smaller cell may tell nearly coinciding roots apart
-        if root is not None and not any(same(root.x, other.x, root.sizes, _APART) for other in roots):
+        if root is not None and not any(same(root.x, other.x, root.sizes, APART) for other in roots):
             roots.append(root)
             pending.extend((part, depth + 1) for part in _halves(cell) if not central)
         elif degree and depth > 8 * _DEEPEST:
@@ -218,6 +222,7 @@ def _searched(
     around += [*product(axes[0][-2::-1], axes[1][-1:]), *product(axes[0][:1], axes[1][-2::-1])]
     whole = sum(signs.turn(a, b)[0] for a, b in pairwise(around)) // 4
     isolated = signs.undecided <= _UNDECIDED
+    roots = roots if isolated else [root for root in roots if root.index is not None]
     total = _degree(roots)
     if pending or signs.undecided or total is None:
         return roots, None, isolated
@@ -295,7 +300,12 @@ def _candidates(axes: Sequence[Sequence[Ball]], signs: _Signs, floats: Floats | 
     if all(axis[0] < 0 < axis[-1] for axis in axes):  # where a symmetry puts a root, of whatever degree
         mixed[tuple(sum(x < 0 for x in axis) - 1 for axis in axes)] = True
     places = np.argwhere(mixed)[:_MOST_CELLS]
-    return [tuple((axis[k], axis[k + 1]) for axis, k in zip(axes, place, strict=True)) for place in places]
+    cells: list[Cell] = [tuple((axis[k], axis[k + 1]) for axis, k in zip(axes, place, strict=True)) for place in places]
+    return sorted(cells, key=lambda cell: not _central(cell))  # before points that fill a curve end the search
+
+
+def _central(cell: Cell) -> bool:
+    return all(a < 0 < b for a, b in cell)
 
 
 def _depth(landscape: Landscape, control: mpf, box: Sequence[tuple[mpf, mpf]]) -> int:

@@ -19,18 +19,22 @@ from mpmath import mpf
 from numerics.balls import ball
 from numerics.cell import COVER_DPS, bracket
 from numerics.cover import Cover, Group, cover, groups
+from numerics.jets import Jet
 from numerics.landscape import Landscape, close, gradient, hessian
-from numerics.newton import Solution, eigen, refine
+from numerics.newton import Solution, System, eigen, refine
 from numerics.phases import names
 from numerics.points import Kind, Number, Point, Points, Stability, Status
 
 if TYPE_CHECKING:
+    from sympy import Rational
+
     from derive.action import EffectiveAction, Setup
 
 __all__ = ["Cover", "Group", "bracket", "cover", "groups", "measure", "minima", "working_digits"]
 
 _MOST_DPS = 6400
 _GUARDS = (0, 15, 60, 240)
+_MOST_FOLD = 10
 
 
 def working_digits(landscape: Landscape, controls: Sequence[mpf]) -> int:
@@ -39,6 +43,11 @@ def working_digits(landscape: Landscape, controls: Sequence[mpf]) -> int:
     while dps < _MOST_DPS and max(_noise(landscape, control, dps) for control in controls) > mpf("1e-12"):
         dps *= 2
     return dps
+
+
+def _written_digits(value: Rational | None) -> int:
+    """The digits of a number as it is written, apart from its magnitude: they tell it from its neighbours."""
+    return 0 if value is None else sum(len(str(part).rstrip("0")) for part in (value.p, value.q))
 
 
 def _noise(landscape: Landscape, control: mpf, dps: int) -> mpf:
@@ -74,6 +83,11 @@ class _Solved:
         numbers = (*self.order_parameters, self.action, *self.hessian, *self.observables.values())
         return all(number.reached for number in numbers)
 
+    @property
+    def of_its_index(self) -> bool:
+        """Whether the Hessian here has as many negative eigenvalues as the cover says."""
+        return self.group.degenerate or sum(number.value < 0 for number in self.hessian) == self.group.index
+
     def without_noise(self) -> _Solved:
         """What has sunk below its own error however many digits were carried is zero, as far as this can tell."""
         action, *bends = (_exact_zero(number) for number in (self.action, *self.hessian))
@@ -105,26 +119,33 @@ def _polish(landscape: Landscape, group: Group, digits: int) -> Solution:
 
     if group.degenerate and n == 1:
         return _multiple_root(landscape, group, digits)
-    return refine(system, group.x, digits, group.sizes, group.dps)
+    solution = refine(system, group.x, digits, group.sizes, group.dps)
+    if solution.status is Status.DEGENERATE:  # the steps shrink only linearly: what is left is a few of them
+        return replace(solution, errors=tuple(_MOST_FOLD * error for error in solution.errors))
+    return solution
 
 
 def _multiple_root(landscape: Landscape, group: Group, digits: int) -> Solution:
-    """An m-fold root of F' as a simple root of its (m-1)-th derivative at which the lower ones vanish, m <= 4."""
-    orders, x, scales = landscape.jet(((), 6)), group.x, group.sizes
-    for order in range(2, 6):
-
-        def system(y: Sequence[mpf], order: int = order) -> tuple[list[mpf], list[list[mpf]]]:
-            jet = orders(y, landscape.control())
-            return [jet[(0,) * order]], [[jet[(0,) * (order + 1)]]]
-
-        solution = refine(system, x, digits, scales)
-        if solution.found and close(solution.values, x, scales, "1e-6"):
+    """An m-fold root of F' as a simple root of its (m-1)-th derivative at which the lower ones vanish, m <= 10."""
+    x, scales = group.x, group.sizes
+    for order in range(2, _MOST_FOLD + 2):
+        orders = landscape.jet(((), 6 if order < 6 else _MOST_FOLD + 2))
+        solution = refine(_derivative(landscape, order, orders), x, digits, scales, group.dps)
+        if solution.found and close(solution.values, x, scales, "1e-3"):
             with mpmath.workdps(solution.dps):
                 jet = orders(solution.values, landscape.control())
                 sizes = [abs(jet[(0,) * k]) * scales[0] ** k for k in range(1, order + 2)]
                 if max(sizes[: order - 1]) <= mpf(10) ** (-solution.dps // 2) * max(sizes):
                     return solution
-    return Solution(x, tuple(scale * mpf("1e-6") for scale in scales), Status.DEGENERATE, COVER_DPS)
+    return Solution(x, tuple(scale * mpf("1e-3") for scale in scales), Status.DEGENERATE, COVER_DPS)
+
+
+def _derivative(landscape: Landscape, order: int, orders: Callable[..., Jet]) -> System:
+    def system(x: Sequence[mpf]) -> tuple[list[mpf], list[list[mpf]]]:
+        jet = orders(x, landscape.control())
+        return [jet[(0,) * order]], [[jet[(0,) * (order + 1)]]]
+
+    return system
 
 
 def measure(
@@ -185,19 +206,35 @@ def minima(action: EffectiveAction, setup: Setup, digits: int = 15) -> Points:
         raise ValueError(f"digits = {digits}: the number of significant digits must be at least 1")
     begin = time.perf_counter()
     landscape = Landscape(action, setup)
-    with mpmath.workdps(working_digits(landscape, (landscape.control(),))):
+    working = working_digits(landscape, (landscape.control(),))
+    with mpmath.workdps(max(working, COVER_DPS + _written_digits(setup.control))):
         covered = cover(landscape, landscape.control())
         found = groups(landscape, covered)
-    points = _points(landscape, covered, [_solved(landscape, group, digits) for group in found])
-    return Points(points, _status(covered, points), _notes(landscape, covered), time.perf_counter() - begin)
+    solved = _distinct([_solved(landscape, group, digits) for group in found])
+    points = _points(landscape, covered, solved)
+    return Points(points, _status(covered, solved), _notes(landscape, covered), time.perf_counter() - begin)
 
 
-def _status(covered: Cover, points: Sequence[Point]) -> Status:
-    if covered.complete is False:
+def _distinct(solved: Sequence[_Solved]) -> list[_Solved]:
+    """Without points that coincide to within their errors, as several starts beside a degenerate one may end."""
+    found: list[_Solved] = []
+    for point in solved:
+        if not (point.group.degenerate and any(_coincide(point, other) for other in found)):
+            found.append(point)
+    return found
+
+
+def _coincide(one: _Solved, other: _Solved) -> bool:
+    pairs = zip(one.order_parameters, other.order_parameters, strict=True)
+    return all(abs(a.value - b.value) <= a.error + b.error for a, b in pairs)
+
+
+def _status(covered: Cover, solved: Sequence[_Solved]) -> Status:
+    if covered.complete is False or any(point.reached and not point.of_its_index for point in solved):
         return Status.COVER
     if not covered.isolated or any(root.index is None for root in covered.roots):
         return Status.DEGENERATE
-    return Status.OK if all(point.reached for point in points) else Status.DIGITS
+    return Status.OK if all(point.reached for point in solved) else Status.DIGITS
 
 
 def _points(landscape: Landscape, covered: Cover, solved: Sequence[_Solved]) -> tuple[Point, ...]:
@@ -236,7 +273,7 @@ def _notes(landscape: Landscape, covered: Cover) -> tuple[str, ...]:
             notes.append(f"the action also has a minimum on the wall {order.symbol} = {mpmath.nstr(low)}")
     if not covered.isolated:
         notes.append(
-            "stationary points fill a curve or an interval, as a continuous symmetry makes them, and are not listed"
+            "stationary points fill a curve or an interval, as a continuous symmetry makes them; those are not listed"
         )
     elif covered.complete is None:
         notes.append("it is not proved that these are all stationary points: " + _doubt(landscape, covered))

@@ -6,11 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 from mpmath import mpf
-from sympy import Rational, S, cos, exp, log, sin
+from sympy import Rational, S, cos, exp, expand, log, sin
 
 from derive.action import Observable, OrderParameter
 from derive.catalogue import find
-from numerics import present
+from numerics import present, stationary
 from numerics.cover import cover
 from numerics.landscape import Landscape
 from numerics.points import Kind, Number, Stability, Status
@@ -182,6 +182,35 @@ def test_a_flat_critical_point_is_one_degenerate_point():
     assert (point.kind, point.order_parameters["x"].text) == (Kind.DEGENERATE, "0")
 
 
+@pytest.mark.parametrize("power", range(4, 9))
+def test_a_flat_point_of_any_order_anywhere(power):
+    """At no dyadic number, so that no cell of any cover is bounded by it."""
+    points = solve(zoo.action(a * (x - Rational(1, 3)) ** power / power, (zoo.box(x, 2),)), a=1)
+    assert [p.kind for p in points] == [Kind.DEGENERATE]
+    assert abs(points[0].order_parameters["x"].value - mpf(1) / 3) < mpf("1e-15")
+    assert points.status is Status.DEGENERATE
+
+
+@pytest.mark.parametrize("value", [(x - 1) ** 6, expand((x - 1) ** 6), expand((x - 1) ** 5)], ids=str)
+def test_a_flat_point_whose_terms_cancel(value):
+    points = solve(zoo.action(a * value, (zoo.box(x, 4),)), a=1)
+    assert [(p.kind, p.order_parameters["x"].text) for p in points] == [(Kind.DEGENERATE, "1.00000000000000")]
+    assert points.status is Status.DEGENERATE
+
+
+def test_a_flat_point_beside_others():
+    points = solve(zoo.action(a * (x - 1) ** 6 * (x + 1) ** 2 / 6, (zoo.box(x, 4),)), a=1)
+    assert [p.kind for p in points] == [Kind.MINIMUM, Kind.DEGENERATE, Kind.MAXIMUM]
+
+
+@pytest.mark.parametrize("beside", [30, 60, 200])
+def test_a_control_of_many_digits_is_not_rounded(beside):
+    """The minima of the pitchfork at a = 1 - 10^-beside lie at the root of 10^-beside."""
+    minimum, maximum = solve(zoo.pitchfork(), a=1 - Rational(1, 10**beside))
+    assert (minimum.kind, maximum.kind) == (Kind.MINIMUM, Kind.MAXIMUM)
+    assert abs(minimum.order_parameters["x"].value * mpf(10) ** (beside // 2) - 1) < mpf("1e-14")
+
+
 def test_a_wall_where_the_slope_is_infinite_is_no_point():
     """x log x at 0."""
     wall = OrderParameter(x, "an order parameter", S.Zero, S(10), edge=True)
@@ -191,18 +220,18 @@ def test_a_wall_where_the_slope_is_infinite_is_no_point():
 
 
 FLAT = [
-    (a, (zoo.box(x, 4),)),
-    pytest.param(a * (sin(x) ** 2 + cos(x) ** 2), (zoo.box(x, 4),), marks=pytest.mark.slow),
-    (a * x**2, (zoo.box(x, 4), zoo.box(y, 4))),
-    ((x**2 + y**2 - a) ** 2 / 4, (zoo.box(x, 4), zoo.box(y, 4))),
-    ((x**2 + 3 * y**2 - a) ** 2 / 4, (zoo.box(x, 4), zoo.box(y, 4))),
+    (a, (zoo.box(x, 4),), []),
+    pytest.param(a * (sin(x) ** 2 + cos(x) ** 2), (zoo.box(x, 4),), [], marks=pytest.mark.slow),
+    (a * x**2, (zoo.box(x, 4), zoo.box(y, 4)), []),
+    ((x**2 + y**2 - a) ** 2 / 4, (zoo.box(x, 4), zoo.box(y, 4)), [Kind.MAXIMUM]),
+    ((x**2 + 3 * y**2 - a) ** 2 / 4, (zoo.box(x, 4), zoo.box(y, 4)), [Kind.MAXIMUM]),
 ]
 
 
-@pytest.mark.parametrize(("value", "order_parameters"), FLAT)
-def test_points_that_fill_a_curve_or_an_interval_are_not_listed(value, order_parameters):
+@pytest.mark.parametrize(("value", "order_parameters", "isolated"), FLAT)
+def test_points_that_fill_a_curve_or_an_interval_are_not_listed(value, order_parameters, isolated):
     points = solve(zoo.action(value, order_parameters), a=1)
-    assert (len(points), points.status) == (0, Status.DEGENERATE)
+    assert ([p.kind for p in points], points.status) == (isolated, Status.DEGENERATE)
     assert "fill a curve" in points.notes[0]
 
 
@@ -218,6 +247,29 @@ def test_degenerate_points_of_any_degree(value):
     (point,) = (points := solve(zoo.action(a * value, (zoo.box(x, 4), zoo.box(y, 4))), a=1))
     assert point.kind is Kind.DEGENERATE
     assert points.status is Status.DEGENERATE
+
+
+@pytest.mark.parametrize("value", [(x - 1) ** 3 + y**2, (x + y / 2 - 1) ** 3 + (y - x / 3) ** 2], ids=str)
+def test_a_fold_anywhere_in_the_plane(value):
+    """Its degree is zero: no sign of the gradient on any grid tells of it."""
+    (point,) = (points := solve(zoo.action(a * value, (zoo.box(x, 4), zoo.box(y, 4))), a=1))
+    at = [point.order_parameters[name].value for name in "xy"]
+    assert point.kind is Kind.DEGENERATE
+    assert all(abs(slope.subs(dict(zip((x, y), at, strict=True)))) < 1e-12 for slope in (value.diff(x), value.diff(y)))
+    assert points.status is Status.DEGENERATE
+
+
+@pytest.mark.parametrize(("shift", "kinds"), [(1, []), (-1, [Kind.MINIMUM, Kind.SADDLE])])
+def test_a_pair_beside_a_fold_anywhere_in_the_plane(shift, kinds):
+    value = (x - 1) ** 3 + y**2 + shift * x / 10**8
+    points = solve(zoo.action(a * value, (zoo.box(x, 4), zoo.box(y, 4))), a=1)
+    assert ([p.kind for p in points], points.status, points.notes) == (kinds, Status.OK, ())
+
+
+def test_a_flat_point_in_the_plane_is_one():
+    (point,) = solve(zoo.action(a * ((x - 1) ** 4 + y**4), (zoo.box(x, 4), zoo.box(y, 4))), a=1)
+    assert point.kind is Kind.DEGENERATE
+    assert abs(point.order_parameters["x"].value - 1) < point.order_parameters["x"].error < 1e-2
 
 
 def test_an_action_that_is_zero_at_a_minimum_has_its_digits():
@@ -274,6 +326,27 @@ def test_weak_weight_decay_is_a_change_of_units():
     for big, little in zip(large, small, strict=True):
         assert big.action.value == 0 or abs(big.action.value / little.action.value / mpf("1e15") - 1) < mpf("1e-9")
         assert [h.text for h in big.hessian] == [h.text for h in little.hessian]
+
+
+@pytest.mark.parametrize(
+    ("samples", "place"),
+    [("62.0572918492785110921937905", "9.744837968e-15"), ("62.0572918492785110921937904543", "1.342956339e-16")],
+)
+def test_a_hair_above_the_pooling_instability(samples, place):
+    """P* = 62.05729184927851109219379045425..., from `transitions` at 40 digits."""
+    points = linear(L=256, P=samples)
+    assert [(p.name, p.kind, p.copies) for p in points] == [
+        ("pooling", Kind.MINIMUM, 2),
+        ("zero", Kind.SADDLE, 1),
+    ]
+    assert points[0].order_parameters["u"].text == place
+    assert points.status is Status.OK
+
+
+def test_a_cover_that_the_polished_points_contradict_is_not_ok(monkeypatch):
+    """With the control rounded to 25 digits, zero seems to be a minimum still."""
+    monkeypatch.setattr(stationary, "_written_digits", lambda _: 0)
+    assert linear(L=256, P="62.0572918492785110921937904543").status is Status.COVER
 
 
 @pytest.mark.parametrize(("length", "samples"), [("1e20", "1e22"), ("1e50", "1e52")])
