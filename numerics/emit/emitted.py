@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
-from sympy import Basic, Expr, Float, MatrixBase, Symbol, SympifyError, Tuple, sympify
+from sympy import Basic, Derivative, DiracDelta, Expr, Float, MatrixBase, Symbol, SympifyError, Tuple, sympify
 
 from derive.exact import ExactnessError, refuse_floats, refuse_twins
 from numerics.emit.graph import Graph
 from numerics.emit.printers import TARGETS, Target
+from numerics.emit.removable import NOT_SMOOTH
 from numerics.emit.rewrite import rewrite
 
 __all__ = ["EmissionError", "Emitted", "PrecisionError", "emit"]
@@ -52,7 +53,10 @@ class Emitted:
     as a float64 array of the broadcast shape (matrices stacked in front: rows, columns, then the broadcast shape).
     Target ``mpmath``: int, Fraction, SymPy Rational, mpf or decimal string, evaluated at the caller's precision, which
     stays as it is; every expression comes back as an mpf. Tuples give tuples. Raises `TypeError` for a wrong number of
-    values, and for mpmath `ValueError` where the value is not real.
+    values, and for mpmath `ValueError` where the value is not real or something is divided by zero; NumPy gives nan or
+    an infinity there, with its warning. So it is where a value overflows, and where an argument is not finite: what the
+    limit would be is not looked for. A softmax over a row that is all minus infinity has none: NumPy warns and gives
+    nan, mpmath raises.
     """
 
     source: str
@@ -153,7 +157,7 @@ def _refuse(leaves: Sequence[Basic], arguments: Sequence[Symbol], target: Target
             except ExactnessError as error:
                 raise EmissionError(str(error)) from None
         if not target.prints(node):
-            raise EmissionError(f"{graph.path(index)} is {_short(node)}: {name} has no {type(node).__name__}")
+            raise EmissionError(f"{graph.path(index)} is {_short(node)}: {_lack(node, name)}")
     symbols = [node for node in graph.nodes if isinstance(node, Symbol)]
     try:
         refuse_twins([*symbols, *arguments], "the expression with its arguments")
@@ -162,6 +166,13 @@ def _refuse(leaves: Sequence[Basic], arguments: Sequence[Symbol], target: Target
     missing = sorted({symbol.name for symbol in symbols} - {argument.name for argument in arguments})
     if missing:
         raise EmissionError(f"the expression holds {', '.join(missing)}, which is not among the arguments")
+
+
+def _lack(node: Basic, target: str) -> str:
+    """Why ``target`` cannot have ``node``."""
+    if isinstance(node, DiracDelta) or (isinstance(node, Derivative) and node.expr.has(*NOT_SMOOTH)):
+        return "the derivative of a function with a kink or a jump, such as Abs, where only smooth ones will do"
+    return f"{target} has no {type(node).__name__}"
 
 
 def _short(node: Basic) -> str:

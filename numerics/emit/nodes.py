@@ -30,7 +30,18 @@ from sympy import (
 )
 from sympy.codegen.cfunctions import expm1, log1p
 
-__all__ = ["ZERO_AT_ZERO", "Erfc", "Erfcx", "Exp", "Facts", "Largest", "Logaddexp", "Smallest"]
+__all__ = [
+    "ZERO_AT_ZERO",
+    "Erfc",
+    "Erfcx",
+    "Exp",
+    "Facts",
+    "Largest",
+    "Logaddexp",
+    "Smallest",
+    "Xlog1py",
+    "Xlogy",
+]
 
 
 class Largest(Function):  # type: ignore[misc]
@@ -43,6 +54,14 @@ class Smallest(Function):  # type: ignore[misc]
 
 class Logaddexp(Function):  # type: ignore[misc]
     """log(exp(a) + exp(b))."""
+
+
+class Xlogy(Function):  # type: ignore[misc]
+    """x log(y), which is 0 where x is, whatever y."""
+
+
+class Xlog1py(Function):  # type: ignore[misc]
+    """x log(1 + y), as `Xlogy`."""
 
 
 class Erfc(Function):  # type: ignore[misc]

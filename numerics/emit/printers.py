@@ -311,6 +311,8 @@ _NUMPY_FUNCTIONS = {
     "Erfcx": "scipy.special.erfcx",
     "Exp": "numpy.exp",
     "Logaddexp": "numpy.logaddexp",
+    "Xlogy": "scipy.special.xlogy",
+    "Xlog1py": "scipy.special.xlog1py",
 }
 _MPMATH_FUNCTIONS = {
     **MpmathPrinter._kf,
@@ -321,6 +323,8 @@ _MPMATH_FUNCTIONS = {
     "expm1": "expm1",
     "log1p": "log1p",
     "polygamma": "mpmath.polygamma",
+    "Xlogy": "xlogy",
+    "Xlog1py": "xlog1py",
 }
 TARGETS = {
     "numpy": Target(_NumPy, _NUMPY_FUNCTIONS, runtime.NUMPY, runtime.call_numpy, bounded_exponents=True),

@@ -21,6 +21,7 @@ from sympy import (
     Dummy,
     Expr,
     Function,
+    Heaviside,
     Mul,
     Ne,
     Piecewise,
@@ -39,11 +40,11 @@ from sympy.functions.elementary.miscellaneous import MinMaxBase
 
 from numerics.emit.nodes import Facts, Largest
 
-__all__ = ["Removable", "Zero", "removable"]
+__all__ = ["NOT_SMOOTH", "Removable", "Zero", "removable"]
 
 _ORDERS = 6  # of the zero of a denominator
 _LARGEST_SIZE = 200  # of a quotient that is differentiated
-_NOT_SMOOTH = (Abs, sign, Piecewise, MinMaxBase, Largest)
+NOT_SMOOTH = (Abs, sign, Heaviside, Piecewise, MinMaxBase, Largest)
 _NO_NUMBER = (nan, oo, -oo, zoo, Derivative)
 
 
@@ -127,7 +128,7 @@ def _limit(quotient: Expr, zero: Zero) -> Expr | None:
         small = Dummy()
         factors = {argument: ratio * small for argument, ratio in _multiples(zero.variable, quotient).items()}
         quotient, variable = quotient.xreplace({variable: small, **factors}), small
-    if quotient.has(*_NOT_SMOOTH):
+    if quotient.has(*NOT_SMOOTH):
         return None
     above, below = _over_one_denominator(expand_mul(quotient))
     for _ in range(_ORDERS + 1):

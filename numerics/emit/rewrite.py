@@ -50,7 +50,7 @@ from sympy import (
 from sympy.codegen.cfunctions import expm1, log1p
 
 from numerics.emit.graph import Graph
-from numerics.emit.nodes import Erfc, Erfcx, Exp, Facts, Largest, Logaddexp, Smallest
+from numerics.emit.nodes import Erfc, Erfcx, Exp, Facts, Largest, Logaddexp, Smallest, Xlog1py, Xlogy
 from numerics.emit.removable import Zero, removable
 
 __all__ = ["DEFINED_BY", "rewrite"]
@@ -94,7 +94,32 @@ def rewrite(expressions: Sequence[Basic], bounded_exponents: bool, prints: Calla
     for node in Graph(expressions).nodes:  # children first, so that the rules never recurse far
         rules.plain(node)
     stable = [rules.plain(expression) for expression in expressions]
-    return _powers_of_exponentials(_saturated(stable, rules) if bounded_exponents else stable, bounded_exponents)
+    stable = _entropies(_saturated(stable, rules) if bounded_exponents else stable, bounded_exponents)
+    return _powers_of_exponentials(stable, bounded_exponents)
+
+
+def _entropies(expressions: Sequence[Basic], flat: bool) -> list[Basic]:
+    """u^k log(u) with its limit 0 at u = 0."""
+    graph = Graph(expressions)
+    images: list[Basic] = []
+    for node, children in zip(graph.nodes, graph.children, strict=True):
+        image = _rebuilt(node, [graph.nodes[child] for child in children], [images[child] for child in children], flat)
+        images.append(_entropy(image) if isinstance(image, Mul) else image)
+    return [images[root] for root in graph.roots]
+
+
+def _entropy(product: Expr) -> Expr:
+    for factor in product.args:
+        near = isinstance(factor, log1p)
+        if near or (isinstance(factor, log) and len(factor.args) == 1):
+            base = 1 + factor.args[0] if near else factor.args[0]
+            power = next(
+                (p for p in product.args if p.as_base_exp()[0] == base and p.as_base_exp()[1].is_positive), None
+            )
+            if power is not None:
+                others = (other for other in product.args if other is not factor and other is not power)
+                return Mul(*others, (Xlog1py if near else Xlogy)(power, factor.args[0]), evaluate=False)
+    return product
 
 
 def _saturated(expressions: Sequence[Basic], rules: _Rules) -> list[Basic]:
@@ -161,7 +186,7 @@ def _with_limits(node: Expr, rules: _Rules, known: tuple[Zero, ...] = ()) -> Exp
         return Add(guarded, _with_limits(others, rules, known)) if others else guarded
     if isinstance(node, Add):
         node = _complements(node, _COMPLEMENT)
-        node = _over_one_denominator(node, rules) if rules.bounded else node
+        node = _over_one_denominator(node, rules)
     return node
 
 
@@ -350,15 +375,16 @@ class _Rules(Facts):
             return self._log_of_function(node) or _log_near_one(self.plain(node))
         if isinstance(node, Add):
             return self._log_sum(node)
-        if not self.bounded:
-            return _log_near_one(self.plain(node))
         if isinstance(node, Pow) and self.sign(node.base) == 2:
             return node.exp * self._log(node.base)
-        if isinstance(node, Mul) and len(node.args) == 2 and node.args[0] is S.Half and isinstance(node.args[1], Erfc):
+        half = isinstance(node, Mul) and len(node.args) == 2 and node.args[0] is S.Half
+        if half and isinstance(node.args[1], Erfc) and self.bounded:
             u = self.plain(node.args[1].args[0])  # the logarithm of a normal distribution function
             return Piecewise((log(Erfcx(u) / 2) - u**2, u > 0), (log1p(-Erfc(-u) / 2), True), evaluate=False)
         if isinstance(node, Mul) and all(self.sign(factor) == 2 for factor in node.args):
             return self._log_product(node)
+        if not self.bounded:
+            return _log_near_one(self.plain(node))
         if isinstance(node, Erfc):
             u = self.plain(node.args[0])
             return Piecewise((log(Erfcx(u)) - u**2, u > 1), (log1p(-erf(u)), True), evaluate=False)

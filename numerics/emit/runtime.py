@@ -21,6 +21,11 @@ __all__ = ["MPMATH", "NUMPY", "call_mpmath", "call_numpy"]
 Function = Callable[..., tuple[Any, ...]]
 Array = NDArray[np.float64]
 
+
+class UndefinedError(ValueError, ZeroDivisionError):
+    """An expression has no value at its arguments."""
+
+
 _BLOCK = 1 << 14  # points that are evaluated at once: temporaries stay in the cache
 _BUDGET = 1 << 24  # numbers held by all temporaries of one block
 
@@ -70,7 +75,10 @@ NUMPY: dict[str, Any] = {"numpy": np, "scipy": scipy, "piecewise": _numpy_piecew
 
 def call_mpmath(function: Function, statements: int, values: Sequence[object]) -> list[mpmath.mpf]:
     """Evaluate at the caller's precision, which is left as it is."""
-    return [_real(result) for result in function(*map(_number, values))]
+    try:
+        return [_real(result) for result in function(*map(_number, values))]
+    except ZeroDivisionError:
+        raise UndefinedError("a division by zero: the expression has no finite value at these arguments") from None
 
 
 def _number(value: object) -> mpmath.mpf:
@@ -121,6 +129,15 @@ def _mpmath_log1p(u: mpmath.mpf) -> mpmath.mpf:
     return mp.make_mpf(libmp.mpf_log(libmp.mpf_add(libmp.fone, u._mpf_), mp.prec, "n"))
 
 
+def _mpmath_xlogy(x: mpmath.mpf, y: mpmath.mpf) -> mpmath.mpf:
+    """x log y, which is 0 where x is."""
+    return x * mpmath.log(y) if x else mpmath.mpf(0)
+
+
+def _mpmath_xlog1py(x: mpmath.mpf, y: mpmath.mpf) -> mpmath.mpf:
+    return x * _mpmath_log1p(y) if x else mpmath.mpf(0)
+
+
 def _largest(*values: Any) -> mpmath.mpf:
     return mpmath.mpf(max(values))
 
@@ -134,6 +151,8 @@ MPMATH: dict[str, Any] = {
     "piecewise": _mpmath_piecewise,
     "expm1": _mpmath_expm1,
     "log1p": _mpmath_log1p,
+    "xlogy": _mpmath_xlogy,
+    "xlog1py": _mpmath_xlog1py,
     "largest": _largest,
     "smallest": _smallest,
 }

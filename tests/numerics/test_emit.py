@@ -145,8 +145,47 @@ def test_a_removable_singularity_takes_its_limit(name):
 def test_a_pole_and_a_jump_have_no_limit(expression):
     with pytest.warns(RuntimeWarning, match="invalid|divide"):
         assert np.isnan(emit(expression, [x])(0.0))
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ValueError, match="division by zero"):
         emit(expression, [x], "mpmath")(0)
+
+
+SIGMOID = 1 / (1 + sp.exp(-x))
+SIGMOIDS = {
+    "log": (sp.log(SIGMOID), lambda u: -mpmath.log1p(mpmath.exp(-u))),
+    "log of the complement": (sp.log(1 - SIGMOID), lambda u: -mpmath.log1p(mpmath.exp(u))),
+    "the other way": (sp.log(1 - sp.exp(x) / (1 + sp.exp(x))), lambda u: -mpmath.log1p(mpmath.exp(u))),
+    "logit": (sp.log(SIGMOID / (1 - SIGMOID)), lambda u: u),
+    "complement": (1 - SIGMOID, lambda u: 1 / (1 + mpmath.exp(u))),
+}
+
+
+@pytest.mark.parametrize("name", SIGMOIDS)
+@pytest.mark.parametrize("point", [-700, -150, -30, 1, 30, 150, 700])
+def test_the_complement_of_a_sigmoid_does_not_cancel(name, point):
+    expression, exact = SIGMOIDS[name]
+    with mp.workdps(60 + abs(point)):
+        reference = exact(mpmath.mpf(point))
+    assert relative_error(emit(expression, [x], "mpmath")(point), reference) < 1e-14
+    assert relative_error(emit(expression, [x])(point), reference) < 1e-14
+
+
+@pytest.mark.parametrize(
+    "expression", [x * sp.log(x), x**2 * sp.log(x), x * sp.log(x) + (1 - x) * sp.log(1 - x)], ids=str
+)
+def test_an_entropy_vanishes_where_nothing_is_left(expression):
+    f, exact = emit(expression, [x]), emit(expression, [x], "mpmath")
+    assert list(f(np.array([0.0, 1.0]))) == [0, 0]
+    assert (exact(0), exact(1)) == (0, 0)
+    assert float(f(0.3)) == pytest.approx(float(expression.subs(x, sp.Rational(3, 10))), rel=1e-15)
+
+
+def test_a_row_that_is_fully_masked_has_no_softmax():
+    with pytest.warns(RuntimeWarning, match="invalid"):
+        assert np.isnan(emit(SOFTMAX, [a, b])(-np.inf, -np.inf))
+    with pytest.raises(ValueError, match="division by zero"):
+        emit(SOFTMAX, [a, b], "mpmath")(-mpmath.inf, -mpmath.inf)
+    for target, infinity in (("numpy", np.inf), ("mpmath", mpmath.inf)):  # one entry masked
+        assert emit(SOFTMAX, [a, b], target)(-infinity, 0) == 0
 
 
 def test_a_limit_that_cannot_be_printed_is_left_out():
@@ -344,6 +383,10 @@ def test_a_zero_that_no_precision_tells_from_zero_is_zero_and_anything_else_an_e
         (sp.Function("exp")(x), "numpy has no exp"),
         (sp.Integral(sp.exp(y * x), (y, 0, 1)), "numpy has no Integral"),
         (x + sp.I, "numpy has no ImaginaryUnit"),
+        (
+            x + sp.Derivative(sp.sign(x), x),
+            r"expression\[0\] > Add\[1\] is Derivative.*: the derivative .* such as Abs",
+        ),
         (sp.zoo + x, "ComplexInfinity"),
         (sp.sin(x + sp.Float("0.1")), r"float in x \+ 0\.1"),
         (x + sp.Symbol("x", positive=True), "two symbols called 'x'"),
