@@ -465,8 +465,8 @@ def _problem(theory: str, words: Iterable[str]) -> tuple[EffectiveAction, Setup]
 
 def _finish(*results: Points | Transitions | AsymptoticReport, silent: bool) -> None:
     """Notes to standard error; exit code 3 if a result is not what was asked for."""
-    for result in results if not silent else ():
-        for note in result.notes:
+    if not silent:
+        for note in dict.fromkeys(note for result in results for note in result.notes):
             _tell(f"note: {note}")
     missed = [result.status.message for result in results if result.status.value != "ok"]
     if missed:
@@ -501,17 +501,20 @@ def asymptotics(theory: str, words: tuple[str, ...], upto: str, digits: int, as_
             reports = [ladder(action, one, values, end, digits, progress) for one in series]
     if as_json:
         quantities = [present.report_json(report) for report in reports]
-        _print_json({"schema": 1, "theory": theory, "digits": digits, "quantities": quantities})
+        status = next((report.status.value for report in reports if report.status.value != "ok"), "ok")
+        _print_json({"schema": 1, "theory": theory, "digits": digits, "quantities": quantities, "status": status})
     else:
         click.echo("\n\n".join(present.report_text(theory, report) for report in reports))
     _finish(*reports, silent=as_json or quiet)
 
 
 def _largest_size(action: EffectiveAction, text: str) -> Rational:
+    from derive.exact import exact
+
     size = next(parameter for parameter in action.parameters if parameter.symbol == action.size)
     try:
         with _arguments():
-            return size.validate(text)
+            return size.validate(exact(text, "--upto"))
     except BadInput as error:
         raise BadInput(f"--upto: {error}") from None
 

@@ -66,7 +66,7 @@ def source(result: Result, form: str = "text") -> str:
     """
     try:
         return str(SOURCES[form](result.value))
-    except (PrintMethodNotImplementedError, TypeError, NotImplementedError) as error:
+    except (PrintMethodNotImplementedError, TypeError, ValueError, NotImplementedError) as error:
         why = str(error).partition("\n")[0]
         raise ValueError(f"step {result.name!r} cannot be written as {form} source: {why}") from None
 

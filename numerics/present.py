@@ -8,6 +8,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -30,6 +32,8 @@ __all__ = [
     "transitions_table",
 ]
 
+_SHORT, _LONGEST = 24, 60
+
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Rows of text under headers; nothing is taken for a number and rounded."""
@@ -42,9 +46,32 @@ def heading(theory: str, values: Mapping[str, str], digits: int) -> str:
 
 
 def _shown(values: Mapping[str, str]) -> str:
-    """The parameters in one line; a number of hundreds of digits by its first and last."""
-    short = {key: value if len(value) <= 40 else f"{value[:16]}...{value[-8:]}" for key, value in values.items()}
-    return ", ".join(f"{key} = {value}" for key, value in short.items())
+    """The parameters in one line."""
+    return ", ".join(f"{key} = {_written(value)}" for key, value in values.items())
+
+
+def _written(text: str) -> str:
+    """A long rational as its user may have written it: as a decimal if it is one, with an exponent if that is shorter.
+
+    What has more than `_LONGEST` characters even so is shown by its first and last digits.
+    """
+    if len(text) <= _SHORT:
+        return text
+    value = Fraction(text)
+    places = value.denominator.bit_length()
+    whole, rest = divmod(abs(value.numerator) * 10**places, value.denominator)
+    if rest:
+        return "/".join(map(_cut, text.split("/")))
+    sign, digits = "-" * (value < 0), str(whole).rstrip("0")
+    exponent = len(str(whole)) - len(digits) - places
+    plain = format(Decimal(f"{sign}{digits}e{exponent}"), "f")
+    fraction = f".{digits[1:]}" if digits[1:] else ""
+    scientific = f"{sign}{digits[0]}{_cut(fraction)}e{exponent + len(digits) - 1}"
+    return plain if len(plain) <= min(_LONGEST, len(scientific)) else scientific
+
+
+def _cut(digits: str) -> str:
+    return digits if len(digits) <= _LONGEST else f"{digits[:16]}...{digits[-8:]}"
 
 
 def _texts(numbers: Mapping[str, Number]) -> dict[str, str]:

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from sympy import Rational
 
 import spinodal
+from numerics.present import heading
 
 SCRIPT = [sys.executable, spinodal.__file__]
 SOFTMAX = ("copy-head/softmax", "L=32", "V=8")
@@ -203,6 +205,22 @@ def test_minima_table(run):
     assert all(word in out for word in ("uniform", "copy", "metastable", "loss"))
 
 
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("330", "330"),
+        ("1/3", "1/3"),
+        ("62.0572918492785110921937904543", "62.0572918492785110921937904543"),
+        ("1e300", "1e300"),
+        ("1.5e-300", "1.5e-300"),
+        ("0." + "12" * 40, "1.212121212121212...12121212e-1"),
+        ("1" * 80 + "/7", "1111111111111111...11111111/7"),
+    ],
+)
+def test_the_heading_shows_numbers_as_they_are_written(given, shown):
+    assert heading("theory", {"P": str(Rational(given))}, 15) == f"theory: P = {shown}; 15 digits"
+
+
 # --- asymptotics -----------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +233,16 @@ def test_asymptotics_the_next_term_explains_the_difference(document):
         missing = [abs(1 - float(rung["explained"])) for rung in quantity["rungs"]]
         assert missing == sorted(missing, reverse=True)
         assert missing[-1] < 0.05
+
+
+def test_asymptotics_that_are_not_found_are_no_success(run, monkeypatch):
+    """At this ridge the series starts nothing, and the engine is not asked."""
+    monkeypatch.setattr("numerics.asymptotics._SMALL", 0)
+    words = ("asymptotics", "copy-head/softmax", "V=8", "gamma_w=1e300", "--upto", "1e3")
+    code, _, complaint = run(*words)
+    assert code == 3
+    assert complaint.count("the coexistence at L = 1000 was not found from its series") == 1
+    assert json.loads(run(*words, "--json")[1])["status"] == "no root"
 
 
 def test_asymptotics_table_of_one_quantity(run):
