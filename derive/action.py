@@ -122,7 +122,9 @@ class Setup:
 class EffectiveAction:
     """An effective action ``value`` over ``order_parameters``, driven by ``control``.
 
-    ``window`` is the interval of the control in which its transitions lie (expressions in the parameters).
+    ``window`` is the interval of the control in which its transitions lie (expressions in the parameters), and
+    ``closed_forms`` are controls of transitions, by kind, that are known as expressions (nan where they are not): results
+    are held against them.
     Raises `ExactnessError` when a formula holds a float, a symbol twin, an undeclared symbol, when a symbol is declared
     twice, or when a declared symmetry does not leave the action unchanged.
     """
@@ -137,6 +139,7 @@ class EffectiveAction:
     symmetries: tuple[Symmetry, ...] = ()
     phases: tuple[Phase, ...] = ()
     observables: tuple[Observable, ...] = ()
+    closed_forms: tuple[tuple[str, Expr], ...] = ()
     meaning: str = ""
 
     def __post_init__(self) -> None:
@@ -177,6 +180,8 @@ class EffectiveAction:
         for symmetry in self.symmetries:
             for symbol, image in symmetry.image.items():
                 formulas[f"the image of {symbol} under {symmetry.name!r}"] = image
+        for kind, control in self.closed_forms:
+            formulas[f"the closed form of the {kind}"] = control
         for phase in self.phases:
             if phase.where is not None:
                 formulas[f"the phase {phase.name!r}"] = phase.where
@@ -223,6 +228,7 @@ class EffectiveAction:
             window=(self.window[0].subs(bound), self.window[1].subs(bound)),
             phases=tuple(p if p.where is None else replace(p, where=p.where.subs(bound)) for p in self.phases),
             observables=tuple(replace(o, value=o.value.subs(bound)) for o in self.observables),
+            closed_forms=tuple((kind, control.subs(bound)) for kind, control in self.closed_forms),
             parameters=tuple(p for p in self.parameters if p.symbol not in bound),
             size=None if self.size in bound else self.size,
         )

@@ -26,7 +26,7 @@ from derive.asymptotic import AsymptoticSeries
 from derive.exact import parse_rational
 from numerics.landscape import Landscape, gradient, hessian
 from numerics.newton import Solution, System, Vector, determinant, eigen, newton
-from numerics.points import Number, Status
+from numerics.points import Number, Status, Transition, Transitions
 from numerics.systems import coexistence, crossing
 from numerics.transitions import transitions
 
@@ -109,7 +109,8 @@ def ladder(
     """Compare ``series`` with the exact transition of ``action`` at every size of the ladder up to ``upto``.
 
     ``values`` are the parameters by name, without the size. Sizes at which there is no such transition are left out with
-    a note. Raises `SetupError` for bad values, and where the series does not hold for them.
+    a note, those at which it was not found with a status, too. Raises `SetupError` for bad values, and where the series
+    does not hold for them.
     """
     begin = time.perf_counter()
     if series.size.name in values:
@@ -122,12 +123,14 @@ def ladder(
         if progress is not None:
             progress(f"{series.name} at {series.size.name} = {size_text(size)}")
         case = _Case(action, series, setup)
-        found = case.solution(case.needed(digits)) if case.defined else case.undefined
-        if isinstance(found, Solution):
+        found = case.solution(case.needed(digits)) if case.defined else None
+        if found is not None:
             rungs.append(case.rung(found, digits))
-            status = status if status is not Status.OK else rungs[-1].status
+            outcome = rungs[-1].status
         else:
-            notes.append(found)
+            note, outcome = case.absence
+            notes.append(note)
+        status = status if status is not Status.OK else outcome
     parameters = {name: text for name, text in setup.as_text().items() if name != series.size.name}
     return AsymptoticReport(series, parameters, tuple(rungs), tuple(notes), status, time.perf_counter() - begin)
 
@@ -168,7 +171,7 @@ class _Gap:
         for place, (action, series) in enumerate(self.sides):
             case = _Case(action, series, action.setup({**self.values, series.size.name: size}))
             found = case.solution(self.digits, self.last[place])
-            if not isinstance(found, Solution):
+            if found is None:
                 return None
             self.last[place] = list(found.values)
             controls.append(found.values[-1])
@@ -235,8 +238,14 @@ class _Case:
             return all(mpmath.isfinite(term) and mpmath.im(term) == 0 for term in terms)
 
     @property
-    def undefined(self) -> str:
-        return f"the series is not defined at {self.series.size.name} = {size_text(self._size)}"
+    def absence(self) -> tuple[str, Status]:
+        """Why there is no solution: that it does not exist is no failure, but has to be known."""
+        at = f"at {self.series.size.name} = {size_text(self._size)}"
+        if not self.defined:
+            return f"the series is not defined {at}", Status.OK
+        if self._engine and self._engine.status is Status.OK and not self._of_engine:  # it saw what there is instead
+            return f"there is no {self.series.kind} {at}", Status.OK
+        return f"the {self.series.kind} {at} was not found from its series", Status.DIVERGED
 
     def needed(self, digits: int) -> int:
         """Digits of the control at which the difference from the series keeps `_GUARD` of its own."""
@@ -245,14 +254,13 @@ class _Case:
             small = abs(following / sum(terms))
             return max(digits, _GUARD + int(-mpmath.log10(small))) if small else digits
 
-    def solution(self, digits: int, start: Vector | None = None) -> Solution | str:
-        """The exact transition: order parameters of its phases, then the control. Else why there is none."""
+    def solution(self, digits: int, start: Vector | None = None) -> Solution | None:
+        """The exact transition: order parameters of its phases, then the control."""
         for attempt in self._starts(start):
             solution = self._refined(attempt, digits)
             if solution is not None:
                 return solution
-        what = f"{self.series.kind} at {self.series.size.name} = {size_text(self._size)}"
-        return f"there is no {what}" if self._size <= _SMALL else f"the {what} was not found from its series"
+        return None
 
     @property
     def _size(self) -> Rational:
@@ -269,14 +277,20 @@ class _Case:
             (control,) = self.numbers(self.series.value)
             return [*self.numbers(*chain.from_iterable(self.series.starts), control=control), control]
 
+    @cached_property
+    def _engine(self) -> Transitions:
+        """What the engine finds without a start, at small sizes."""
+        return transitions(self.action, self.setup) if self._size <= _SMALL else Transitions(())
+
+    @property
+    def _of_engine(self) -> list[Transition]:
+        kind, observable = self.series.kind, self.series.observable
+        return [entry for entry in self._engine if entry.kind == kind and (entry.observable or "") == observable]
+
     def _from_engine(self) -> Iterator[Vector]:
-        """The transition as the engine finds it: without a start, at small sizes."""
-        if self._size > _SMALL:
-            return
-        for entry in transitions(self.action, self.setup):
-            if entry.kind == self.series.kind and (entry.observable or "") == self.series.observable:
-                where = [value for phase in entry.phases for value in phase.order_parameters.values()]
-                yield [*(number.value for number in where), entry.value.value]
+        for entry in self._of_engine:
+            where = [value for phase in entry.phases for value in phase.order_parameters.values()]
+            yield [*(number.value for number in where), entry.value.value]
 
     def _refined(self, start: Vector, digits: int) -> Solution | None:
         """Newton's method from ``start``, with the minima of the transition confirmed."""
@@ -299,8 +313,12 @@ class _Case:
         return crossing(self.landscape, next(watched))
 
     def _confirmed(self, solution: Solution) -> bool:
-        """Whether the phases are distinct minima; at an instability one eigenvalue vanishes and no other is negative."""
+        """Whether the phases are distinct minima at a control in its range; at an instability one eigenvalue vanishes and
+        no other is negative.
+        """
         n, control = self.landscape.n, solution.values[-1]
+        if control <= self.landscape.real(self.action.control.lower):
+            return False
         with mpmath.workdps(max(solution.dps, _START_DPS)):
             points = [solution.values[i : i + n] for i in range(0, len(solution.values) - 1, n)]
             spectra = [eigen(hessian(self.landscape.slopes(point, control), n))[0] for point in points]

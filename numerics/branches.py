@@ -2,9 +2,10 @@ r"""All branches of stationary points of an action over a window of its control.
 
 .. math:: \nabla F(x; \lambda) = 0 \quad\text{for}\quad \lambda \in [\lambda_-, \lambda_+]
 
-Covers at several values of the control start the branches; each is traced both ways; branches that cross another one are
-also entered at the crossing. Further covers then have to find nothing that is not on a branch. Along a branch the index
-of the point changes only at folds and bifurcations, which cut it into `Segment`s: over each, the control is monotone.
+Covers at several values of the control, the ends of the window among them, start the branches; each is traced both ways;
+branches that cross another one are also entered at the crossing. Further covers then have to find nothing that is not on
+a branch. Along a branch the index of the point changes only at folds and bifurcations, which cut it into `Segment`s: over
+each, the control is monotone.
 """
 
 from __future__ import annotations
@@ -151,7 +152,8 @@ class Segment:
     def _along(self, a: Node, b: Node, t: mpf, ends: tuple[mpf, mpf]) -> Node | None:
         """The point at ``t`` by its arclength from ``a``: slow, and regular at folds."""
         span = [y - x for x, y in zip(a.position, b.position, strict=True)]
-        return locate(self.curve, a, dot(span, a.tangent), lambda node: node.position[-1] - t, ends, mpf("1e-15"))
+        exact = mpf(10) ** (1 - self.curve.digits)
+        return locate(self.curve, a, dot(span, a.tangent), lambda node: node.position[-1] - t, ends, exact, steep=True)
 
     def _between(self, a: Node, b: Node, t: mpf) -> Node | None:
         """The point at ``t`` by Newton at fixed control from the cubic in the arclength through both nodes."""
@@ -186,7 +188,10 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """Every branch found in a window from ``covers`` covers, and whether these confirm that they are all."""
+    """Every branch found in a window from ``covers`` covers, and whether these confirm that they are all.
+
+    ``isolated`` is false where stationary points fill curves, which are no branches.
+    """
 
     landscape: Landscape
     chart: Chart
@@ -195,11 +200,21 @@ class Atlas:
     covers: int
     complete: bool
     dps: int
+    isolated: bool = True
 
     @property
     def lost(self) -> int:
         """The branches that could not be followed to an end of the window, to another branch or back to their start."""
         return sum(bool({Ended.STALLED, Ended.LONG} & set(branch.ended)) for branch in self.branches)
+
+    @property
+    def skipped(self) -> list[tuple[mpf, mpf]]:
+        """Controls between which the index of a branch changes, but not by one eigenvalue that vanishes alone."""
+        steps = ((a, b) for branch in self.branches for a, b in pairwise(branch.nodes))
+        found = [(a, b) for a, b in steps if a.sight.label != b.sight.label and not a.events and not b.events]
+        return [
+            (min(pair), max(pair)) for pair in ([self.chart.point(node.position)[1] for node in ab] for ab in found)
+        ]
 
     @cached_property
     def joints(self) -> tuple[Joint, ...]:
@@ -211,12 +226,37 @@ class Atlas:
         return tuple(segment for segments in self._cut for segment in segments[0])
 
     @cached_property
+    def wells(self) -> tuple[Segment, ...]:
+        """The segments of minima, one for all that have the same action: copies by a symmetry that is not declared."""
+        found: list[Segment] = []
+        for segment in self.segments:
+            if segment.index == 0 and not any(self._alike(segment, other) for other in found):
+                found.append(segment)
+        return tuple(found)
+
+    def _alike(self, first: Segment, second: Segment) -> bool:
+        """Whether two segments have the same ends, and the same action and slope between them."""
+        tolerance, width = mpf(10) ** (-self.curve.digits // 2), first.high - first.low
+        if max(abs(first.low - second.low), abs(first.high - second.high)) > tolerance * width:
+            return False
+        pairs = [(first.at(t), second.at(t)) for t in (first.low + width / 3, first.high - width / 3)]
+        return all(
+            a is not None
+            and b is not None
+            and all(
+                abs(a.sight.data[k] - b.sight.data[k]) <= tolerance * abs(a.sight.data[k])
+                for k in ((), (self.landscape.n,))
+            )
+            for a, b in pairs
+        )
+
+    @cached_property
     def _cut(self) -> list[tuple[list[Segment], list[Joint]]]:
         return [_segments(branch, self.curve) for branch in self.branches]
 
     def minima(self, t: mpf) -> list[tuple[Segment, Node]]:
         """The minima at the control coordinate ``t``, the lowest action first."""
-        found = [(segment, segment.at(t)) for segment in self.segments if segment.index == 0 and segment.covers(t)]
+        found = [(segment, segment.at(t)) for segment in self.wells if segment.covers(t)]
         known = [(segment, node) for segment, node in found if node is not None]
         return sorted(known, key=lambda pair: pair[1].sight.data[()])
 
@@ -233,8 +273,10 @@ class Atlas:
         images = [self.chart.scaled(image, control) for image in self.landscape.orbit(x, control, self.chart.scales)]
         units = [mpf(1)] * len(y)
         for segment in self.segments:
-            if segment.covers(y[-1]) and _may_hold(segment, y[-1], images):
-                node = segment.at(y[-1])
+            # A branch that was followed to an end of the window stops short of it or beyond it by its last correction.
+            t = min(max(y[-1], segment.low), segment.high)
+            if abs(t - y[-1]) < mpf("1e-6") and _may_hold(segment, t, images):
+                node = segment.at(t)
                 if node is not None and any(same(node.position, image, units, "1e-6") for image in images):
                     return True
         return False
@@ -294,7 +336,8 @@ def survey(
     dps += digits - RESOLUTION
     with mpmath.workdps(dps):
         count = _COVERS[min(landscape.n, 3)]
-        covers = [_covered(landscape, control, progress) for control in _places(low, high, count, "0.53")]
+        inner = _places(low, high, count, "0.53")
+        covers = [_covered(landscape, control, progress) for control in (*inner, low, high)]
         frame = chart(landscape, low, high, covers)
         atlas = _traced(Atlas(landscape, frame, stationarity(landscape, frame, digits), (), 0, True, dps), covers)
         for _ in range(1, rounds):
@@ -329,8 +372,8 @@ def _traced(atlas: Atlas, covers: Sequence[Cover]) -> Atlas:
         for group in groups(atlas.landscape, found):
             if not group.degenerate and not atlas.holds(group.x, found.control):
                 atlas = _with(atlas, _both_ways(atlas, start(atlas.curve, atlas.chart.scaled(group.x, found.control))))
-        complete = atlas.complete and found.complete is not False
-        atlas = replace(atlas, covers=atlas.covers + 1, complete=complete)
+        complete, isolated = atlas.complete and found.complete is not False, atlas.isolated and found.isolated
+        atlas = replace(atlas, covers=atlas.covers + 1, complete=complete, isolated=isolated)
     return _entered(atlas)
 
 
@@ -347,15 +390,18 @@ def _both_ways(atlas: Atlas, first: Node) -> Branch:
         Event(FOLD, _turning, dips=True),
         Event(BIFURCATION, _crossing),
         Event(_LOW, lambda node: node.position[-1] - low),
-        Event(_HIGH, lambda node: node.position[-1] - high),
+        Event(_HIGH, lambda node: high - node.position[-1]),
     ]
     # A fold and a crossing in one step: the branch meets the symmetric one and comes back as its own mirror image.
     halts = [frozenset({_LOW}), frozenset({_HIGH}), frozenset({FOLD, BIFURCATION})]
     largest = max(mpf(1), (high - low) / 30)
+    back = replace(first, tangent=tuple(-t for t in first.tangent))
+    if first.position[-1] in (low, high):  # an end of the branch
+        inward = first if (first.tangent[-1] > 0) == (first.position[-1] == low) else back
+        return trace(atlas.curve, inward, events, halts, largest)
     there = trace(atlas.curve, first, events, halts, largest)
     if there.nodes[-1] is first:
         return there
-    back = Node(first.position, tuple(-t for t in first.tangent), first.sight)
     return trace(atlas.curve, back, events, halts, largest).joined(there)
 
 

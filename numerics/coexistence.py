@@ -38,7 +38,7 @@ def coexistences(atlas: Atlas) -> tuple[Coexistence, ...]:
     """Crossings of the actions of two minima, where no other minimum lies lower; symmetric images are one minimum."""
     return tuple(
         Coexistence(first, second, (a, b))
-        for first, second in combinations((segment for segment in atlas.segments if segment.index == 0), 2)
+        for first, second in combinations(atlas.wells, 2)
         for t in _crossings(atlas, first, second)
         if (a := first.at(t)) is not None and (b := second.at(t)) is not None
         if not _are_images(atlas, a, b) and atlas.is_lowest(a, first, second)

@@ -154,11 +154,13 @@ def locate(
     value: Callable[[Node], mpf],
     ends: tuple[mpf, mpf],
     tolerance: mpf | None = None,
+    steep: bool = False,
 ) -> Node | None:
     """The node between ``base`` and the one at ``step`` where ``value``, which takes the values ``ends`` there, vanishes.
 
     Regula falsi (Illinois) in the arclength, until the value or the interval has shrunk by ``tolerance``, as a rule to
-    less than the distance at which the curve tells two zeros apart.
+    less than the distance at which the curve tells two zeros apart. ``steep`` where the ends differ by many powers of
+    ten, as next to a fold: the weight of the far one then falls faster (Anderson and Bjorck).
     """
     old, new, (f_old, f_new) = mpf(0), step, ends
     tolerance = mpf(10) ** (2 - curve.digits // 2) if tolerance is None else tolerance
@@ -179,7 +181,7 @@ def locate(
         if (found < 0) != (f_new < 0):
             old, f_old = new, f_new
         else:
-            f_old /= 2
+            f_old *= min(1 - found / f_new, mpf(1) / 2) if steep else mpf(1) / 2
         new, f_new = new + move, found
     return best
 

@@ -31,9 +31,9 @@ from numerics.systems import critical_end, landau
 
 __all__ = ["critical_end_point"]
 
-_CUSP, _SMALL, _LARGE = "cusp", "small", "large"
+_CUSP, _SMALL, _LARGE, _FAR = "cusp", "small", "large", "far"
 _REACH = 2**32
-_FACTORS = tuple(Rational(4) ** k for k in (2, 4, 1, 3, -1, -2))
+_FACTORS = tuple(Rational(4) ** k for k in (2, 4, 8, 1, -1, -2))
 _TRIES = 4
 
 
@@ -91,8 +91,8 @@ def _starts(atlas: Atlas) -> Iterator[Node]:
             yield from _inflections(atlas, segment)
     minima = [
         node
-        for segment in atlas.segments
-        if segment.index == 0 and atlas.landscape.n == 1
+        for segment in atlas.wells
+        if atlas.landscape.n == 1
         for node in _inflections(atlas, segment)
         if atlas.is_lowest(node, segment)
     ]
@@ -158,6 +158,7 @@ def _curve(landscape: Landscape, chart: Chart) -> Curve:
 def _traced(atlas: Atlas, node: Node) -> Node | None:
     """The point at which kappa changes sign, both ways from a point of the curve, the way on which |kappa| falls first."""
     here, least = (mpmath.log(atlas.landscape.real(value)) if value > 0 else None for value in _size(atlas.landscape))
+    control = node.position[-1]
     smallest, largest = here - mpmath.log(_REACH) if least is None else least, here + mpmath.log(_REACH)
 
     def lowest(node: Node) -> mpf:
@@ -167,6 +168,7 @@ def _traced(atlas: Atlas, node: Node) -> Node | None:
         Event(_CUSP, lowest),
         Event(_SMALL, lambda node: node.position[-1] - smallest + mpf("1e-12")),
         Event(_LARGE, lambda node: node.position[-1] - largest),
+        Event(_FAR, lambda node: abs(node.position[-2] - control) - mpmath.log(_REACH)),
     ]
     curve = _curve(atlas.landscape, atlas.chart)
     first = start(curve, (*node.position, here))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import mpmath
 from mpmath import mpf
 from mpmath.libmp import to_rational
-from sympy import Rational
+from sympy import Rational, nan
 
 from numerics.branches import BIFURCATION, FOLD, Atlas, Joint, Progress, Segment, softest, survey
 from numerics.coexistence import Coexistence, coexistences
@@ -65,7 +65,12 @@ def transitions(
         atlas = survey(landscape, *window, progress, digits=int(-3 * mpmath.log10(distance)))
     with mpmath.workdps(atlas.dps):
         searches = (_spinodals, _instabilities, _coexistences, _crossovers)
-        found, notes = [entry for search in searches for entry in search(atlas, digits)], []
+        every, notes = [entry for search in searches for entry in search(atlas, digits)], []
+        located = [entry for entry in every if _outside(atlas, entry.value.value) <= 0]
+        found = [entry for entry in located if entry.value.error < atlas.chart.unit(entry.value.value)]
+        # At the end point itself what is found beside it is the end point.
+        unsolved = [entry for entry in located if entry not in found and distance]
+        notes += [_unsolved(entry) for entry in unsolved]
         if landscape.n == 1 and not found and distance and (steepest := _steepest_points(atlas, digits)):
             notes.append(f"no spinodal between {_span(atlas)}: the change is continuous there")
             found += steepest
@@ -76,17 +81,61 @@ def transitions(
     if not distance:
         notes.append(f"{action.size} is that of the critical end point to all digits known: the order is undecided")
     entries = sorted(found, key=lambda entry: (entry.kind is TransitionKind.CRITICAL_END_POINT, entry.value.value))
-    if distance and all(entry.kind is TransitionKind.CRITICAL_END_POINT for entry in entries):
+    status, agreed = _status(atlas, [*unsolved, *entries]), _closed_forms(landscape, entries, window)
+    notes += [note for note, _ in agreed]
+    if status is Status.OK and not all(equal for _, equal in agreed):
+        status = Status.UNRESOLVED
+    if status is Status.OK and all(entry.kind is TransitionKind.CRITICAL_END_POINT for entry in entries):
         notes.append(f"no transition between {_span(atlas)}")
-    notes += _checked(atlas)
-    return Transitions(tuple(entries), _status(atlas, entries), tuple(notes), time.perf_counter() - begin)
+    return Transitions(tuple(entries), status, (*notes, *_checked(atlas)), time.perf_counter() - begin)
+
+
+def _closed_forms(
+    landscape: Landscape, entries: Sequence[Transition], window: tuple[mpf, mpf]
+) -> list[tuple[str, bool]]:
+    """Whether a transition of its kind agrees with each closed form that lies in the window, in words and as a fact."""
+    found = []
+    for kind, expression in landscape.action.closed_forms:
+        rivals = [entry.value for entry in entries if entry.kind == kind]
+        digits = max((value.digits for value in rivals), default=15)
+        known = expression.subs(landscape.setup.values)
+        exact = mpmath.nan if known is nan else mpmath.mp.make_mpf(known.evalf(digits + 15)._mpf_)
+        if window[0] < exact < window[1]:
+            with mpmath.workdps(digits + 15):
+                equal = any(
+                    abs(value.value - exact) <= value.error + abs(exact) * mpf(10) ** -digits for value in rivals
+                )
+            text = mpmath.nstr(exact, digits, strip_zeros=False)
+            found.append((f"the closed form of the {kind} is {text}: {'agrees' if equal else 'NOT FOUND'}", equal))
+    return found
 
 
 def _checked(atlas: Atlas) -> list[str]:
     """What the list of transitions rests on."""
-    lost = f"{atlas.lost} of {len(atlas.branches)} branches of stationary points could not be followed to their ends"
+    notes, copies = [], sum(segment.index == 0 for segment in atlas.segments) - len(atlas.wells)
+    if copies:
+        notes.append(
+            f"{copies} branches of minima have the action of another one all along, as copies by a symmetry that "
+            "is not declared, and are not listed"
+        )
+    if not atlas.isolated:
+        notes.append(
+            "stationary points fill a curve or an interval, as a continuous symmetry makes them, and are not traced"
+        )
+    for low, high in atlas.skipped:
+        notes.append(
+            f"more than one eigenvalue of the Hessian vanishes at once between {_between(atlas, low, high)}: not solved"
+        )
+    if atlas.lost:
+        notes.append(
+            f"{atlas.lost} of {len(atlas.branches)} branches of stationary points could not be followed to their ends"
+        )
     seen = f"branches start from all points found at {atlas.covers} values of the control between {_span(atlas)}"
-    return [*([lost] if atlas.lost else []), f"{seen}: one that exists only between two of these is not seen"]
+    return [*notes, f"{seen}: one that exists only between two of these is not seen"]
+
+
+def _unsolved(entry: Transition) -> str:
+    return f"{entry.title} near {entry.control} = {mpmath.nstr(entry.value.value, 6)} is not solved: {entry.status.message}"
 
 
 def _off(landscape: Landscape, end: Transition) -> mpf:
@@ -97,14 +146,26 @@ def _off(landscape: Landscape, end: Transition) -> mpf:
     return distance / size.value if distance > size.error else mpf(0)
 
 
+def _outside(atlas: Atlas, control: mpf) -> mpf:
+    """How far a control is from the window; negative inside."""
+    return max(atlas.chart.low - control, control - atlas.chart.high)
+
+
 def _span(atlas: Atlas) -> str:
-    name = atlas.landscape.action.control.name
-    return f"{name} = {mpmath.nstr(atlas.chart.low, 6)} and {mpmath.nstr(atlas.chart.high, 6)}"
+    return _between(atlas, atlas.chart.low, atlas.chart.high)
+
+
+def _between(atlas: Atlas, low: mpf, high: mpf) -> str:
+    return f"{atlas.landscape.action.control.name} = {mpmath.nstr(low, 6)} and {mpmath.nstr(high, 6)}"
 
 
 def _status(atlas: Atlas, entries: Sequence[Transition]) -> Status:
     worst = [entry.status for entry in entries if entry.status is not Status.OK]
-    return worst[0] if worst else Status.OK if atlas.complete and not atlas.lost else Status.COVER
+    if worst:
+        return worst[0]
+    if not atlas.isolated or atlas.skipped:
+        return Status.DEGENERATE
+    return Status.OK if atlas.complete and not atlas.lost else Status.COVER
 
 
 def _action(landscape: Landscape) -> Callable[..., mpf]:
@@ -136,7 +197,7 @@ def _polished(
 ) -> Solution:
     """The root of ``system`` in the points at ``nodes``, their control, and ``others``: unknowns, and their scales.
 
-    Where there is none in the window, the start is kept, known no better than its scales say.
+    Where there is none in the window, or right beside it, the start is kept, known no better than its scales say.
     """
     points = [atlas.chart.point(node.position) for node in nodes]
     control, place = points[0][1], len(nodes) * atlas.landscape.n
@@ -144,7 +205,7 @@ def _polished(
     scales = [*atlas.chart.scales] * len(nodes) + [atlas.chart.unit(control)]
     scales += [scale for _, sizes in others for scale in sizes]
     solution = refine(system, start, digits, scales, atlas.curve.digits)
-    if solution.found and atlas.chart.low <= solution.values[place] <= atlas.chart.high:
+    if solution.found and _outside(atlas, solution.values[place]) < _BESIDE * scales[place]:
         return solution
     status = Status.UNRESOLVED if solution.found else solution.status
     return replace(solution, values=tuple(start), errors=tuple(scales), status=status)
@@ -186,8 +247,9 @@ def _null_vector(atlas: Atlas, node: Node) -> tuple[Vector, Vector]:
 def _joints(atlas: Atlas, event: str) -> Iterator[tuple[Joint, Segment]]:
     """Where a minimum ends in ``event``, and the segment of that minimum."""
     for joint in atlas.joints:
-        if event in joint.node.events and (joint.before.index == 0) != (joint.after.index == 0):
-            yield joint, joint.before if joint.before.index == 0 else joint.after
+        minima = [segment for segment in (joint.before, joint.after) if segment.index == 0]
+        if event in joint.node.events and len(minima) == 1 and minima[0] in atlas.wells:
+            yield joint, minima[0]
 
 
 def _confirmed(solution: Solution, *tests: bool) -> Status:
@@ -203,19 +265,20 @@ def _near(atlas: Atlas, x: Sequence[mpf], t: mpf, node: Node) -> bool:
 
 def _spinodals(atlas: Atlas, digits: int) -> Iterator[Transition]:
     """Folds of the control in which a minimum ends."""
-    landscape, n = atlas.landscape, atlas.landscape.n
+    landscape, n, twins = atlas.landscape, atlas.landscape.n, _twins(atlas)
     for joint, segment in _joints(atlas, FOLD):
         v, dual = _null_vector(atlas, joint.node)
         solution = _polished(atlas, fold(landscape, dual), [joint.node], digits, (v, atlas.chart.scales))
         x, t = solution.values[:n], atlas.chart.coordinate(solution.values[n])
         above = segment.low == joint.node.position[-1]
         name, *others = _names(atlas, [x], t, segment)
+        above_twin = twins.get(segment, above if name in others else None)
         yield _transition(
             atlas,
             TransitionKind.SPINODAL,
             solution,
             digits,
-            [(_told_apart(name, above) if name in others else name, 0)],
+            [(name if above_twin is None else _told_apart(name, above_twin), 0)],
             "grad F = 0, H v = 0 by Newton from a traced fold",
             _confirmed(solution, _near(atlas, x, t, joint.node), _is_fold(landscape, solution, above)),
         )
@@ -238,25 +301,41 @@ def _is_fold(landscape: Landscape, solution: Solution, above: bool) -> bool:
 
 
 def _instabilities(atlas: Atlas, digits: int) -> Iterator[Transition]:
-    """Bifurcations at which a minimum that goes on loses its stability."""
+    """Bifurcations at which a minimum loses its stability; one where two branches of minima exchange it."""
+    every = [_instability(atlas, joint, segment, digits) for joint, segment in _joints(atlas, BIFURCATION)]
+    found: list[Transition] = []
+    for entry in sorted(every, key=lambda entry: entry.status is not Status.OK):
+        if not any(
+            close(_place(atlas, entry), _place(atlas, other), [mpf(1)] * (atlas.landscape.n + 1)) for other in found
+        ):
+            found.append(entry)
+    yield from found
+
+
+def _place(atlas: Atlas, entry: Transition) -> tuple[mpf, ...]:
+    """The first phase of an entry and its control in scaled coordinates."""
+    numbers = entry.phases[0].order_parameters.values()
+    return atlas.chart.scaled([number.value for number in numbers], entry.value.value)
+
+
+def _instability(atlas: Atlas, joint: Joint, segment: Segment, digits: int) -> Transition:
     landscape, n = atlas.landscape, atlas.landscape.n
-    for joint, segment in _joints(atlas, BIFURCATION):
-        (x, control), (v, dual) = atlas.chart.point(joint.node.position), _null_vector(atlas, joint.node)
-        system = instability(landscape, dual, _transverse(landscape, x, control, v, dual))
-        solution = _polished(atlas, system, [joint.node], digits, (v, atlas.chart.scales), ([mpf(0)], [mpf(1)]))
-        kind, order = _order(landscape, solution, dual)
-        near = _near(atlas, solution.values[:n], atlas.chart.coordinate(solution.values[n]), joint.node)
-        status = _confirmed(solution, near, solution.values[2 * n + 1] == 0)
-        yield _transition(
-            atlas,
-            kind,
-            solution,
-            digits,
-            [(name, 0) for name in _sides(atlas, joint, segment, order)],
-            "grad F = 0, H v = 0 on the symmetric branch by Newton; order by the reduced Landau coefficients",
-            Status.UNDECIDED if kind is TransitionKind.TRICRITICAL else status,
-            order,
-        )
+    (x, control), (v, dual) = atlas.chart.point(joint.node.position), _null_vector(atlas, joint.node)
+    system = instability(landscape, dual, _transverse(landscape, x, control, v, dual))
+    solution = _polished(atlas, system, [joint.node], digits, (v, atlas.chart.scales), ([mpf(0)], [mpf(1)]))
+    kind, order = _order(landscape, solution, dual)
+    near = _near(atlas, solution.values[:n], atlas.chart.coordinate(solution.values[n]), joint.node)
+    status = _confirmed(solution, near, solution.values[2 * n + 1] == 0)
+    return _transition(
+        atlas,
+        kind,
+        solution,
+        digits,
+        [(name, 0) for name in _sides(atlas, joint, segment, order)],
+        "grad F = 0, H v = 0 on the symmetric branch by Newton; order by the reduced Landau coefficients",
+        Status.UNDECIDED if kind is TransitionKind.TRICRITICAL else status,
+        order,
+    )
 
 
 def _transverse(
@@ -324,6 +403,18 @@ def _coexistences(atlas: Atlas, digits: int) -> Iterator[Transition]:
     return (_coexistence(atlas, found, digits) for found in coexistences(atlas))
 
 
+def _twins(atlas: Atlas) -> dict[Segment, bool]:
+    """Of the minima that coexist under one name, whether each is the lower one above the coexistence."""
+    found: dict[Segment, bool] = {}
+    for pair in coexistences(atlas):
+        points = [atlas.chart.point(node.position)[0] for node in pair.nodes]
+        one, other, *_ = _names(atlas, points, pair.nodes[0].position[-1], pair.first, pair.second)
+        if one == other:
+            rates = [node.sight.data[(atlas.landscape.n,)] for node in pair.nodes]
+            found |= {pair.first: rates[0] < rates[1], pair.second: rates[1] < rates[0]}
+    return found
+
+
 def _coexistence(atlas: Atlas, located: Coexistence, digits: int) -> Transition:
     landscape, n = atlas.landscape, atlas.landscape.n
     solution = _polished(atlas, coexistence(landscape), located.nodes, digits)
@@ -356,9 +447,8 @@ def _crossovers(atlas: Atlas, digits: int) -> Iterator[Transition]:
     """Where an observable with a declared level passes it on the lowest minimum."""
     for observable in atlas.landscape.action.observables:
         if observable.crossover is not None:
-            for segment in atlas.segments:
-                if segment.index == 0:
-                    yield from _crossovers_on(atlas, segment, observable, digits)
+            for segment in atlas.wells:
+                yield from _crossovers_on(atlas, segment, observable, digits)
 
 
 def _crossovers_on(atlas: Atlas, segment: Segment, observable: Observable, digits: int) -> Iterator[Transition]:
@@ -415,8 +505,7 @@ def _steepest_points(atlas: Atlas, digits: int) -> list[Transition]:
 
     found = [
         (segment, node)
-        for segment in atlas.segments
-        if segment.index == 0
+        for segment in atlas.wells
         for _, _, node in _zeros(segment, bend)
         if atlas.is_lowest(node, segment)
     ]

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable
 
 import mpmath
-from sympy import And, Eq, Expr, Function, Rational, S, Symbol, Tuple, lambdify, sqrt
+from sympy import And, Eq, Expr, Function, Piecewise, Rational, S, Symbol, Tuple, lambdify, nan, sqrt
 from sympy.matrices import ImmutableDenseMatrix
 
 from derive.action import EffectiveAction, Observable, OrderParameter, Phase, Symmetry
@@ -216,6 +216,7 @@ def action(model: Model = DEFAULT) -> EffectiveAction:
         parameters=PARAMETERS,
         window=tuple(chain.value("linear window")),
         size=L,
+        closed_forms=(("instability", Piecewise((chain.value("pooling transition"), Eq(T, 0)), (nan, True))),),
         symmetries=(Symmetry("sign flip of the scores", {u: -u, c: -c}),),
         phases=(
             Phase("zero", And(Eq(u, 0), Eq(c, 0))),

@@ -12,6 +12,7 @@ from derive.copy_head import linear, softmax
 from derive.copy_head.model import Model, V, gamma_g, gamma_w, s
 from derive.copy_head.scaling import COMPARISON_STEPS, linear_series, softmax_series
 from derive.derivation import Derivation
+from numerics import asymptotics as series_solver
 from numerics.asymptotics import chosen, equal_sizes, ladder, size_text, sizes
 from numerics.points import Status
 from numerics.transitions import transitions
@@ -113,6 +114,17 @@ def test_no_transition_at_small_size(heads):
     assert report.notes == ("there is no coexistence at L = 10",)
 
 
+def test_not_found_is_not_absent(heads, monkeypatch):
+    """At a ridge of 1e300 the series is no start; P* = 1.2e152 exists all the same."""
+    values = {"V": 8, "gamma_w": Rational("1e300")}
+    found = ladder(*heads["P*"], values, upto=Integer(50))
+    assert (len(found.rungs), found.status) == (1, Status.OK)
+    monkeypatch.setattr(series_solver, "_SMALL", 0)
+    report = ladder(*heads["P*"], values, upto=Integer(50))
+    assert (report.rungs, report.status) == ((), Status.DIVERGED)
+    assert report.notes == ("the coexistence at L = 50 was not found from its series",)
+
+
 def test_series_undefined_at_small_size(heads):
     report = ladder(*heads["P*-resummed"], {"V": 8}, upto=Integer(30))
     assert report.notes == ("the series is not defined at L = 30",)
@@ -182,3 +194,11 @@ def test_break_even_length_approaches_its_law(heads):
 @pytest.mark.parametrize("vocabulary", [2, 8])
 def test_softmax_always_needs_fewer_samples_at_equal_ridges(heads, vocabulary):
     assert equal_sizes(heads["P*"], heads["P_x"], {"V": vocabulary}, (Integer(40), Integer(10) ** 7)) == ()
+
+
+def test_far_from_its_series_the_exact_value_is_still_that_of_the_engine(heads):
+    """At gamma_w = 10^4 Newton's method runs from the series to a negative number of samples, where F is finite, too."""
+    action, series = heads["P*-resummed"]
+    report = ladder(action, series, {"V": 8, "gamma_w": 10000}, Integer(100))
+    found = transitions(action, action.setup({"L": 100, "V": 8, "gamma_w": 10000})).of("coexistence").value
+    assert abs(report.rungs[0].value.value - found.value) <= report.rungs[0].value.error + found.error

@@ -1,9 +1,12 @@
 """Branches: folds are passed, pitchforks are found, closed curves close, tiny structures are not stepped over."""
 
+from fractions import Fraction
+
 import mpmath
 import pytest
 from mpmath import mpf
 
+from derive.catalogue import find
 from numerics.branches import survey
 from numerics.continuation import Curve, Ended, Event, Sight, corrected, start, trace
 from numerics.landscape import Landscape
@@ -111,3 +114,18 @@ def test_segments_give_the_point_at_any_control(at):
             (x,), control = found.chart.point(segment.at(t).position)
             assert abs(x - mpmath.tanh(control * x)) < mpf("1e-18")
             assert abs(control - mpf(at)) < mpf("1e-12")
+
+
+@pytest.mark.parametrize("reach", ("0.3", "0.5"))
+def test_a_point_between_two_close_folds_lies_at_its_control(reach):
+    """However far from there the node is from which it is approached."""
+    action = find("copy-head/softmax").action()
+    length = Fraction("13.741525243430170401548590657080711677898777708010") + Fraction("1e-12")
+    landscape = Landscape(action, action.setup({"L": length, "V": 8}))
+    found = survey(landscape, *landscape.window(), digits=39)
+    with mpmath.workdps(found.dps):
+        low, high = sorted(joint.node.position[-1] for joint in found.joints)
+        t = low + mpf(reach) * (high - low)
+        nodes = [segment.at(t) for segment in found.segments]
+        assert len(nodes) == 3
+        assert all(abs(node.position[-1] - t) < (high - low) / 1000 for node in nodes)

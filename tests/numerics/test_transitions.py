@@ -8,9 +8,12 @@ from functools import partial
 import mpmath
 import pytest
 from mpmath import mpf
+from sympy import Rational, S, Symbol
 
+from derive.action import EffectiveAction, OrderParameter, Parameter, Symmetry
 from derive.catalogue import find
 from numerics import branches
+from numerics import transitions as solver
 from numerics.branches import survey
 from numerics.landscape import BoxError, Landscape
 from numerics.points import Kind, Status, TransitionKind
@@ -316,7 +319,7 @@ def test_a_window_without_a_transition_says_so():
 def test_it_is_said_what_the_list_rests_on():
     found = solve(zoo.isolated_well())
     assert found.notes[-1].startswith(
-        "branches start from all points found at 11 values of the control between a = 1.0 "
+        "branches start from all points found at 13 values of the control between a = 1.0 "
     )
 
 
@@ -355,3 +358,116 @@ def test_progress_is_reported():
     transitions(action, action.setup({}), progress=lines.append)
     assert lines
     assert all("a =" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("action", "over", "values", "kinds"),
+    [
+        (zoo.landau_six, ("0.2499", "10"), {}, [SPINODAL]),
+        (zoo.landau_six, ("0.01", "0.18751"), {}, [COEXISTENCE]),
+        (zoo.cusp, ("0.5", "1.0001"), {"size": 5}, [SPINODAL, END]),
+        (zoo.cusp, ("4.9999", "9"), {"size": 5}, [SPINODAL, END]),
+        (find("copy-head/softmax").action, ("1", "331"), {"L": 32, "V": 8}, [SPINODAL, COEXISTENCE, END]),
+        (find("copy-head/softmax").action, ("200", "310"), {"L": 32, "V": 8}, [SPINODAL, END]),
+        (find("copy-head/softmax").action, ("392", "1e6"), {"L": 32, "V": 8}, [SPINODAL, END]),
+    ],
+)
+def test_what_begins_or_ends_next_to_an_end_of_the_window(action, over, values, kinds):
+    found = solve(action(), over=over, **values)
+    assert [t.kind for t in found] == kinds
+    assert found.status is Status.OK
+
+
+@pytest.mark.parametrize("action", (zoo.rotor, zoo.flat))
+def test_stationary_points_that_fill_a_curve_are_no_answer(action):
+    found = solve(action())
+    assert (len(found), found.status) == (0, Status.DEGENERATE)
+    assert "fill a curve or an interval" in found.notes[0]
+    assert not any("no transition" in note for note in found.notes)
+
+
+def test_copies_by_an_undeclared_symmetry_are_one_phase():
+    found = solve(zoo.three_state_potts())
+    assert [t.kind for t in found] == [SPINODAL, COEXISTENCE]
+    assert agree(found[0].value, lambda: mpf(7) / 4, 15)
+    assert agree(found[1].value, lambda: mpf(16) / 9, 15)
+    assert found.notes[0].startswith("1 branches of minima have the action of another one all along")
+    # At a = 2 both eigenvalues vanish.
+    assert found.status is Status.DEGENERATE
+    assert "more than one eigenvalue" in found.notes[1]
+
+
+def test_two_branches_that_exchange_their_stability_are_one_instability():
+    (instability,) = found = solve(zoo.transcritical())
+    assert (instability.kind, instability.order, instability.value.text) == (INSTABILITY, "first", "1.00000000000000")
+    assert found.status is Status.OK
+
+
+def test_what_is_not_solved_is_no_value(monkeypatch):
+    monkeypatch.setattr(solver, "fold", lambda *_: lambda y: ([mpf(1)] * 3, [[mpf(1)] * 3] * 3))
+    found = solve(zoo.landau_six())
+    assert [t.kind for t in found] == [COEXISTENCE]
+    assert found.status is not Status.OK
+    assert found.notes[0].startswith("spinodal (ordered) near a = 0.25 is not solved")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("warmth", "length"), [("1e5", "3602.39"), ("1e6", "11269.7"), ("1e10", "1.12028e+6")])
+def test_an_end_point_at_a_much_larger_size(warmth, length):
+    end = solve(find("copy-head/softmax").action(), L=32, V=8, T=warmth).of("critical-end-point")
+    assert replace(end.at["L"], digits=6).text == length
+
+
+@pytest.mark.slow
+def test_one_name_for_a_phase_in_one_table():
+    found = solve(find("copy-head/linear").action(), L=16384, V=8)
+    assert of_pooling(found) == PAIR
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"L": 32, "V": 8, "P": "1e-6"}, "uniform"),
+        ({"L": 32, "V": 8, "P": "1e-30"}, "uniform"),
+        ({"L": "1e20", "V": 8, "P": "1e10"}, "uniform"),
+        ({"L": 32, "V": 8, "P": 1, "gamma_w": "1e300"}, "uniform"),
+        ({"L": 32, "V": 8, "P": 300}, "uniform"),
+        ({"L": 32, "V": 8, "P": 400}, "copy"),
+        # No softest point: nothing parts the phases.
+        ({"L": 2, "V": 2, "P": 1}, "minimum"),
+    ],
+)
+def test_a_lone_minimum_is_named_by_the_side_of_the_softest_point(values, name):
+    action = find("copy-head/softmax").action()
+    assert next(point.name for point in minima(action, action.setup(values)) if point.kind is Kind.MINIMUM) == name
+
+
+def test_names_do_not_need_a_finite_window():
+    action = replace(zoo.cusp(), window=(zoo.S.Zero, zoo.S.Infinity))
+    assert [[point.name for point in minima(action, action.setup({"size": 1, "a": a}))] for a in (2, 5)] == [
+        ["low"],
+        ["high"],
+    ]
+
+
+def test_a_closed_form_is_held_against_the_numerics():
+    """x^2 (1 - a)/2 + x^4/4 loses stability at a = 1; a wrong closed form is not passed over."""
+    x, a = Symbol("x", real=True), Symbol("a", positive=True)
+
+    def told(control):
+        return transitions(
+            EffectiveAction(
+                "well",
+                (1 - a) * x**2 / 2 + x**4 / 4,
+                (OrderParameter(x, "x", -S(4), S(4)),),
+                Parameter(a, "control"),
+                (),
+                (Rational(1, 2), S(3)),
+                symmetries=(Symmetry("mirror", {x: -x}),),
+                closed_forms=(("instability", control),),
+            )
+        )
+
+    assert "the closed form of the instability is 1.00000000000000: agrees" in told(S.One).notes
+    assert told(S.One).status is Status.OK
+    assert told(Rational(10**6 + 1, 10**6)).status is Status.UNRESOLVED

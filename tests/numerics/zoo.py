@@ -153,3 +153,30 @@ def metastable_fold():
         size=size,
         symmetries=(flip,),
     )
+
+
+def rotor():
+    """(1 - a) r^2/2 + r^4/4 in the plane: a ring of minima from a = 1 on."""
+    r2 = x**2 + y**2
+    return action((1 - a) * r2 / 2 + r2**2 / 4, (box(x, 8), box(y, 8)))
+
+
+def three_state_potts():
+    """(2 - a) r^2/2 - (x^3 - 3 x y^2)/3 + r^4/4: coexistence with zero at a = 16/9, spinodal at 7/4, instability at 2.
+
+    Only one of the three mirrors is declared.
+    """
+    r2 = x**2 + y**2
+    value = (2 - a) * r2 / 2 - (x**3 - 3 * x * y**2) / 3 + r2**2 / 4
+    return action(value, (box(x, 8), box(y, 8)), symmetries=(Symmetry("mirror", {y: -y}),))
+
+
+def transcritical():
+    """(a - 1) x^2/2 + x^3/3 + x^4/400: two branches exchange their stability in x = 0 at a = 1."""
+    order = OrderParameter(x, "an order parameter", S(-200), S(20))
+    return action((a - 1) * x**2 / 2 + x**3 / 3 + x**4 / 400, (order,))
+
+
+def flat():
+    """No order parameter in it at all."""
+    return action(a, (box(x, 8),))
