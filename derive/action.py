@@ -10,7 +10,7 @@ the symmetries, the names of the phases and the observables.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sympy import Basic, Expr, Rational, S, Symbol, latex
@@ -18,7 +18,17 @@ from sympy.logic.boolalg import Boolean
 
 from derive.exact import ExactnessError, exact, refuse_floats, refuse_twins
 
-__all__ = ["EffectiveAction", "Observable", "OrderParameter", "Parameter", "Phase", "Setup", "SetupError", "Symmetry"]
+__all__ = [
+    "EffectiveAction",
+    "Observable",
+    "OrderParameter",
+    "Parameter",
+    "Phase",
+    "Setup",
+    "SetupError",
+    "Symmetry",
+    "validated",
+]
 
 
 class SetupError(ValueError):
@@ -27,7 +37,7 @@ class SetupError(ValueError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter or control of a theory, with its range; ``lower`` is excluded when ``strict``.
+    """A parameter or control of a theory, with its range; ``lower`` is excluded when ``strict``, ``upper`` is not.
 
     Raises `ExactnessError` where a default or bound is not exact.
     """
@@ -37,9 +47,10 @@ class Parameter:
     default: Expr | None = None
     lower: Expr = S.Zero
     strict: bool = True
+    upper: Expr | None = None
 
     def __post_init__(self) -> None:
-        for label, value in (("default", self.default), ("lower bound", self.lower)):
+        for label, value in (("default", self.default), ("lower bound", self.lower), ("upper bound", self.upper)):
             if value is not None:
                 exact(value, f"the {label} of {self.name}")
 
@@ -49,6 +60,8 @@ class Parameter:
 
     @property
     def range_text(self) -> str:
+        if self.upper is not None:
+            return f"{self.lower} {'<' if self.strict else '<='} {self.name} <= {self.upper}"
         return f"{self.name} {'>' if self.strict else '>='} {self.lower}"
 
     def validate(self, value: object) -> Rational:
@@ -59,7 +72,8 @@ class Parameter:
             raise SetupError(f"{self.name}: {error}") from None
         if not isinstance(number, Rational) or not number.is_finite:
             raise SetupError(f"{self.name} = {number} is not a finite rational number; the range is {self.range_text}")
-        if number < self.lower or (self.strict and number == self.lower):
+        high = self.upper is not None and number > self.upper
+        if high or number < self.lower or (self.strict and number == self.lower):
             raise SetupError(
                 f"{self.name} = {value} is out of range; it must satisfy {self.range_text} ({self.meaning})"
             )
@@ -118,13 +132,32 @@ class Setup:
         return {symbol.name: str(value) for symbol, value in self.values.items()}
 
 
+def validated(theory: str, parameters: Sequence[Parameter], control: Parameter, values: Mapping[str, object]) -> Setup:
+    """The setup of ``theory`` with ``values`` by name, the control optional, defaults filled in; raises `SetupError`."""
+    known = {parameter.name: parameter for parameter in (*parameters, control)}
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=2, cutoff=0)
+            raise SetupError(
+                f"{theory} has no parameter {name!r}; did you mean {' or '.join(near)}? It takes {', '.join(known)}"
+            )
+    filled: dict[Symbol, Rational] = {}
+    for parameter in parameters:
+        value = values.get(parameter.name, parameter.default)
+        if value is None:
+            raise SetupError(f"{theory} needs {parameter.name} ({parameter.meaning}); give {parameter.name}=VALUE")
+        filled[parameter.symbol] = parameter.validate(value)
+    driven = values.get(control.name)
+    return Setup(theory, filled, None if driven is None else control.validate(driven))
+
+
 @dataclass(frozen=True)
 class EffectiveAction:
     """An effective action ``value`` over ``order_parameters``, driven by ``control``.
 
     ``window`` is the interval of the control in which its transitions lie (expressions in the parameters), and
     ``closed_forms`` are controls of transitions, by kind, that are known as expressions (nan where they are not): results
-    are held against them.
+    are held against them. ``digits`` are those of a result that nobody asked more of.
     Raises `ExactnessError` when a formula holds a float, a symbol twin, an undeclared symbol, when a symbol is declared
     twice, or when a declared symmetry does not leave the action unchanged.
     """
@@ -139,6 +172,7 @@ class EffectiveAction:
     symmetries: tuple[Symmetry, ...] = ()
     phases: tuple[Phase, ...] = ()
     observables: tuple[Observable, ...] = ()
+    digits: int = 15
     closed_forms: tuple[tuple[str, Expr], ...] = ()
     meaning: str = ""
 
@@ -194,23 +228,7 @@ class EffectiveAction:
 
     def setup(self, values: Mapping[str, object]) -> Setup:
         """Validate ``values`` (by name, the control optional) against the declared ranges and fill in the defaults."""
-        known = {parameter.name: parameter for parameter in (*self.parameters, self.control)}
-        for name in values:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=2, cutoff=0)
-                raise SetupError(
-                    f"{self.name} has no parameter {name!r}; did you mean {' or '.join(near)}? It takes {', '.join(known)}"
-                )
-        filled: dict[Symbol, Rational] = {}
-        for parameter in self.parameters:
-            value = values.get(parameter.name, parameter.default)
-            if value is None:
-                raise SetupError(
-                    f"{self.name} needs {parameter.name} ({parameter.meaning}); give {parameter.name}=VALUE"
-                )
-            filled[parameter.symbol] = parameter.validate(value)
-        control = values.get(self.control.name)
-        return Setup(self.name, filled, None if control is None else self.control.validate(control))
+        return validated(self.name, self.parameters, self.control, values)
 
     def subs(self, **values: object) -> EffectiveAction:
         """The same action with some parameters set to exact values, for good: ``action.subs(L=32, V=8)``."""

@@ -1,12 +1,13 @@
 """The catalogue: the one place where theories are found by name.
 
-An entry names the module and the function that builds its action; nothing is imported before it is asked for. A new
-theory is one folder under ``derive/`` and one line here.
+An entry names the module and the function that builds its action or its state evolution; nothing is imported before it
+is asked for. A new theory is one folder under ``derive/`` and one line here.
 """
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from derive.action import EffectiveAction
     from derive.asymptotic import AsymptoticSeries
     from derive.derivation import Derivation
+    from derive.state_evolution import StateEvolution
 
 __all__ = ["THEORIES", "Theory", "UnknownTheoryError", "find"]
 
@@ -26,7 +28,8 @@ class UnknownTheoryError(LookupError):
 @dataclass(frozen=True)
 class Theory:
     """A catalogue entry: ``module`` has ``derivation()``; ``builder`` and ``series`` name its functions that build the
-    action and the asymptotic series, if there are any.
+    action and the asymptotic series, if there are any. A theory with a state evolution, built by ``evolution``, has no
+    action.
     """
 
     name: str
@@ -34,14 +37,38 @@ class Theory:
     module: str
     builder: str = "action"
     series: str | None = "asymptotics"
+    evolution: str | None = None
 
     def derivation(self) -> Derivation:
         built: Derivation = import_module(self.module).derivation()
         return built
 
     def action(self) -> EffectiveAction:
+        if self.evolution is not None:
+            raise TypeError(f"{self.name} has a state evolution, not an action")
         built: EffectiveAction = getattr(import_module(self.module), self.builder)()
         return built
+
+    def state_evolution(self) -> StateEvolution:
+        if self.evolution is None:
+            raise TypeError(f"{self.name} has an action, not a state evolution")
+        built: StateEvolution = getattr(import_module(self.module), self.evolution)()
+        return built
+
+    def problem(self) -> EffectiveAction | StateEvolution:
+        """What the numerics receive: the action, or the state evolution."""
+        return self.action() if self.evolution is None else self.state_evolution()
+
+    def prepared(self, values: Mapping[str, str]) -> tuple[EffectiveAction | StateEvolution, dict[str, str]]:
+        """The problem, and the ``values`` that are its parameters; some theories are built for sizes given among them.
+
+        Raises `SetupError` where a size is none.
+        """
+        build = getattr(import_module(self.module), "prepared", None)
+        if build is None:
+            return self.problem(), dict(values)
+        problem, left = build(values)
+        return problem, left
 
     def asymptotics(self) -> tuple[AsymptoticSeries, ...]:
         if self.series is None:
@@ -68,6 +95,13 @@ THEORIES: tuple[Theory, ...] = (
         "derive.copy_head.softmax",
         "relaxed_action",
         series=None,
+    ),
+    Theory(
+        "positional-semantic",
+        "tied low-rank dot-product attention that learns from a teacher: from positional to semantic attention",
+        "derive.positional_semantic",
+        series=None,
+        evolution="state_evolution",
     ),
 )
 

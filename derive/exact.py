@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
-from sympy import Basic, Expr, Float, Integer, Rational, Symbol, preorder_traversal
+from sympy import Basic, Expr, Float, Integer, Rational, Symbol
 
-__all__ = ["ExactnessError", "exact", "parse_rational", "refuse_floats", "refuse_twins"]
+__all__ = ["ExactnessError", "exact", "parse_matrix", "parse_rational", "refuse_floats", "refuse_twins"]
 
 _UNSIGNED = r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?"
 _NUMBER = re.compile(rf"([+-]?){_UNSIGNED}(?:/{_UNSIGNED})?", re.ASCII)
@@ -49,6 +49,17 @@ def parse_rational(text: str) -> Rational:
     return value if sign != "-" else -value
 
 
+def parse_matrix(text: str) -> tuple[tuple[Rational, ...], ...]:
+    """Read ``[[3/5,2/5],[2/5,3/5]]`` as rows of exact rationals; raise `ExactnessError` otherwise."""
+    body = "".join(text.split())
+    if not re.fullmatch(r"\[\[[^][]+\](,\[[^][]+\])*\]", body):
+        raise ExactnessError(f"{text!r} is not a matrix; write its rows such as [[3/5,2/5],[2/5,3/5]]")
+    rows = tuple(tuple(map(parse_rational, row.split(","))) for row in re.findall(r"\[([^][]+)\]", body[1:-1]))
+    if len({len(row) for row in rows}) > 1:
+        raise ExactnessError(f"the rows of {text!r} have different lengths")
+    return rows
+
+
 def _decimal(digits: str, exponent: str | None) -> Rational:
     whole, _, fraction = digits.partition(".")
     shift = int(exponent or 0) - len(fraction)
@@ -83,11 +94,17 @@ def exact(value: object, name: str = "value") -> Expr:
 
 def refuse_floats(expression: Basic, name: str) -> None:
     """Raise `ExactnessError` naming the smallest sub-expression of ``expression`` that holds a `Float`."""
-    for node in preorder_traversal(expression):
-        if isinstance(node, Float):
-            raise ExactnessError(f"{name} contains the float {node}; write it as an exact rational")
-        if any(isinstance(argument, Float) for argument in node.args):
-            raise ExactnessError(f"{name} contains a float in {node}; write it as an exact rational")
+    if isinstance(expression, Float):
+        raise ExactnessError(f"{name} contains the float {expression}; write it as an exact rational")
+    seen, waiting = {expression}, [expression]  # equal sub-expressions once
+    while waiting:
+        node = waiting.pop()
+        for argument in node.args:
+            if isinstance(argument, Float):
+                raise ExactnessError(f"{name} contains a float in {node}; write it as an exact rational")
+            if argument not in seen:
+                seen.add(argument)
+                waiting.append(argument)
 
 
 def refuse_twins(expressions: Iterable[Basic], name: str) -> None:

@@ -1,0 +1,204 @@
+r"""The theory put together: the derivation from the model to the potential, and the state evolutions it ends in.
+
+.. math:: \partial_{\hat Q} e = 0 \;\Rightarrow\; Q = \Omega(\hat Q), \qquad
+          \partial_Q e = 0 \;\Rightarrow\; \hat Q = \alpha\, \Psi(Q), \qquad Q = (q, V, m, \theta)
+
+`state_evolution` is the one of two equivalent tokens and rank one, in four scalars; `general` that of any model. Source:
+arXiv 2402.03902.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sympy import Expr, Rational, S, Symbol
+
+from derive.action import Observable, SetupError
+from derive.derivation import Derivation
+from derive.exact import ExactnessError, parse_matrix, parse_rational
+from derive.positional_semantic import fields, limits, observables, potential, replicas, stability
+from derive.positional_semantic.model import CONTROL, DEFAULT, Model, alpha, isotropic
+from derive.state_evolution import Pair, Sector, StateEvolution
+
+__all__ = ["derivation", "few_samples", "general", "prepared", "state_evolution"]
+
+STEPS = (*fields.STEPS, *replicas.STEPS, *potential.STEPS, *observables.STEPS, *stability.STEPS)
+REDUCED_STEPS = (*potential.REDUCED_STEPS, *stability.REDUCED_STEPS, *limits.STEPS)
+
+_MEANINGS = {
+    "q": "self-overlap of the student's fields",
+    "V": "width of the student's fields",
+    "m": "overlap with the positions",
+    "theta": "overlap with the teacher",
+}
+_WINDOW = (Rational(1, 20), S(20))
+"""Range of alpha scanned for transitions, over which positional, semantic and baseline change places."""
+
+
+def derivation(model: Model = DEFAULT) -> Derivation:
+    """From the model to the potential, what is measured and its stability; reduced to scalars where symmetry allows."""
+    steps = STEPS + REDUCED_STEPS * potential.is_reducible(model)
+    return Derivation("positional-semantic", model, steps, "Positional and semantic learning in dot-product attention")
+
+
+def state_evolution(model: Model = DEFAULT) -> StateEvolution:
+    """The state evolution of two equivalent tokens at rank one, over q, V, m and theta.
+
+    Raises `ValueError` for a model without the symmetry; `general` takes any.
+    """
+    if not potential.is_reducible(model):
+        raise ValueError("the reduced state evolution needs two equivalent tokens and rank one; use the general one")
+    chain = derivation(model)
+    place = potential.symmetric_place(model)
+    q, V, m, theta = replicas.q, replicas.V, replicas.m, replicas.theta
+    (rho,) = model.teacher_variances[0]
+    return StateEvolution(
+        name="positional-semantic",
+        potential=chain.value("reduced potential"),
+        pairs=(
+            Pair(q, replicas.Vhat, _MEANINGS["q"], rho),
+            Pair(V, replicas.qhat, _MEANINGS["V"], chain.value("ridge width")),
+            Pair(m, replicas.mhat, _MEANINGS["m"]),
+            Pair(theta, replicas.thetahat, _MEANINGS["theta"], rho),
+        ),
+        control=CONTROL,
+        parameters=tuple(parameter for parameter in model.parameters if parameter.symbol not in place),
+        window=_WINDOW,
+        sectors=_sectors(model, (m,), (theta,)),
+        observables=(
+            *_observables(chain, place),
+            Observable("replicon", chain.value("reduced replicon"), "smooth response of the distance of two copies"),
+            Observable(
+                "deficit", stability.deficit(chain, q), "overlap that two copies lack for the jumps, relative to q"
+            ),
+        ),
+        meaning="two tokens, rank one",
+    )
+
+
+def general(model: Model) -> StateEvolution:
+    """The state evolution of any model, over the entries of q_l, V_l, m_l and theta_l of every token."""
+    chain = derivation(model)
+    pairs = potential.pairs(model)
+    return StateEvolution(
+        name="positional-semantic/general",
+        potential=chain.value("potential"),
+        pairs=tuple(
+            Pair(overlap, conjugate, f"{_MEANINGS[kind]}, {overlap}", _scale(model, kind))
+            for kind, overlap, conjugate in pairs
+        ),
+        control=CONTROL,
+        parameters=model.parameters,
+        window=_WINDOW,
+        sectors=_sectors(
+            model,
+            tuple(overlap for kind, overlap, _ in pairs if kind == "m"),
+            tuple(overlap for kind, overlap, _ in pairs if kind == "theta"),
+        ),
+        observables=_observables(chain, {}),
+        meaning=f"{model.length} tokens, student of rank {model.student_rank}, teacher of rank {model.teacher_rank}",
+    )
+
+
+def prepared(values: Mapping[str, str]) -> tuple[StateEvolution, dict[str, str]]:
+    """The state evolution for the sizes L, r (of both, or r_s and r_t) and the matrix A in ``values``; and what is left.
+
+    Two tokens of rank one with A_11 = A_22 have the reduced one. Raises `SetupError` for a size that is none, and for
+    an A that is not L x L or has a row that does not sum to one or an entry outside [0, 1].
+    """
+    left = dict(values)
+    sizes = {"L": 2, "r_s": 1, "r_t": 1}
+    rows = _matrix(left.pop("A")) if "A" in left else None
+    if "r" in left and ("r_s" in left or "r_t" in left):
+        raise SetupError("give r, or r_s and r_t")
+    for name, ours in {"L": ("L",), "r": ("r_s", "r_t"), "r_s": ("r_s",), "r_t": ("r_t",)}.items():
+        if name in left:
+            sizes |= dict.fromkeys(ours, _size(name, left.pop(name), 2 if name == "L" else 1))
+        elif name == "L" and rows is not None:
+            sizes["L"] = max(2, len(rows))
+    variables = sizes["L"] * (sizes["r_s"] + sizes["r_t"])
+    if variables > _MOST_VARIABLES:
+        raise SetupError(
+            f"L = {sizes['L']} tokens of ranks {sizes['r_s']} and {sizes['r_t']} have {variables} Gaussian fields;"
+            f" averages over more than {_MOST_VARIABLES} are out of reach, even of quasi-Monte Carlo (L = 3, r = 2 has 12)"
+        )
+    model = isotropic(sizes["L"], sizes["r_s"], sizes["r_t"])
+    if rows is not None:
+        left |= _entries(model, rows)
+    if potential.is_reducible(model) and left.get("A_22", left.get("A_11")) == left.get("A_11"):
+        left.pop("A_22", None)
+        return state_evolution(model), left
+    return general(model), left
+
+
+_MOST_VARIABLES = 16
+
+
+def _size(name: str, text: str, least: int) -> int:
+    try:
+        size = parse_rational(text)
+    except ExactnessError as error:
+        raise SetupError(f"{name}: {error}") from None
+    if not size.is_Integer or size < least:
+        raise SetupError(f"{name} = {text} is no size; it must be a whole number, {least} or more")
+    return int(size)
+
+
+def _matrix(text: str) -> tuple[tuple[Rational, ...], ...]:
+    try:
+        return parse_matrix(text)
+    except ExactnessError as error:
+        raise SetupError(f"A: {error}") from None
+
+
+def _entries(model: Model, rows: tuple[tuple[Rational, ...], ...]) -> dict[str, str]:
+    """The free entries of A by name."""
+    L = model.length
+    if len(rows) != L or len(rows[0]) != L:
+        raise SetupError(f"A is {len(rows)} x {len(rows[0])}; for L = {L} tokens it must be {L} x {L}")
+    for place, row in enumerate(rows):
+        if sum(row) != 1 or any(not 0 <= entry <= 1 for entry in row):
+            raise SetupError(f"row {place + 1} of A must have entries from 0 to 1 that sum to 1, not to {sum(row)}")
+    return {
+        model.target[a, b].name: str(rows[a][b]) for a in range(L) for b in range(L) if model.target[a, b].is_Symbol
+    }
+
+
+def _scale(model: Model, kind: str) -> Expr:
+    """A magnitude of the overlaps: the variance of a token, over the ridge for the width."""
+    variance = model.token_variances[0]
+    return {"q": variance, "V": variance / model.decay, "m": S.One, "theta": variance}[kind]
+
+
+def _sectors(model: Model, m: tuple[Symbol, ...], theta: tuple[Symbol, ...]) -> tuple[Sector, ...]:
+    """Flipping the teacher's fields, or the positions, is a symmetry unless Q* has a component along the positions."""
+    mixed = Sector("mixed")
+    if any(entry != 0 for space in model.spaces for entry in space.cross):
+        return (mixed,)
+    return Sector("semantic", m), Sector("positional", theta), Sector("uninformed", (*m, *theta)), mixed
+
+
+def _observables(chain: Derivation, place: dict[Symbol, Expr]) -> tuple[Observable, ...]:
+    loss, norm, test, level = (
+        chain.value(name).xreplace(place) for name in ("training loss", "norm", "test error", "linear baseline")
+    )
+    return (
+        Observable("e", loss, "training loss per dimension, from the loss of the samples and the ridge"),
+        Observable("norm", norm, "|Q|^2/d"),
+        Observable("mse", test, "test error |y - f|^2/d, L times eps_g", crossover=level),
+        Observable("eps_g", test / chain.model.length, "test error per token and dimension"),
+    )
+
+
+def few_samples(model: Model = DEFAULT) -> tuple[Observable, ...]:
+    """The leading laws as alpha vanishes, and where they put the alpha at which m leaves zero."""
+    chain = derivation(model)
+    energy, overlap = chain.value("few samples")
+    pull, growth = chain.value("chosen sign")
+    return (
+        Observable("e", alpha * energy, "training loss per dimension, up to terms of order alpha^(3/2)"),
+        Observable("q", alpha * overlap, "self-overlap of the student's fields, up to terms of order alpha^(3/2)"),
+        Observable("V", chain.value("ridge width"), "width of the student's fields, up to terms of order alpha^(1/2)"),
+        Observable("Vhat", alpha ** Rational(1, 2) * pull, "conjugate of q, up to terms of order alpha"),
+        Observable("alpha_m", growth**-2, "alpha at which m leaves zero, to leading order"),
+    )

@@ -1,0 +1,154 @@
+r"""State evolution: a replica-symmetric potential over overlaps and their conjugates, and the updates it implies.
+
+.. math:: \frac{\partial \phi}{\partial \hat Q} = 0 \;\Rightarrow\; Q = \Omega(\hat Q), \qquad
+          \frac{\partial \phi}{\partial Q} = 0 \;\Rightarrow\; \hat Q = \alpha\,\Psi(Q)
+
+A `StateEvolution` is the last right-hand side of a derivation together with what a solver has to know. Its updates are
+derived from the potential, never typed: every overlap enters paired with one conjugate, in a product that is linear in
+both, so that stationarity in either gives the other. The averages in them are unevaluated nodes (`derive.averages`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Basic, Dummy, Expr, S, Symbol, expand_mul, latex
+
+from derive.action import Observable, Parameter, Setup, validated
+from derive.averages import GaussianAverage
+from derive.exact import ExactnessError, refuse_floats, refuse_twins
+
+__all__ = ["Pair", "Sector", "StateEvolution", "growth", "stationary"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An overlap and the conjugate that multiplies it in the potential.
+
+    ``scale`` is a magnitude of the overlap, in the parameters: solvers start at fractions of it and measure by it.
+    """
+
+    overlap: Symbol
+    conjugate: Symbol
+    meaning: str
+    scale: Expr = S.One
+
+    @property
+    def symbol(self) -> Symbol:
+        return self.overlap
+
+
+@dataclass(frozen=True)
+class Sector:
+    """A family of solutions named by the overlaps that vanish in it, which the updates leave at zero."""
+
+    name: str
+    vanishing: tuple[Symbol, ...] = ()
+
+
+def stationary(potential: Expr, by: Symbol, of: Symbol) -> Expr:
+    """The value of ``of`` that makes ``potential`` stationary in ``by``; the two are paired in a product."""
+    slope = potential.diff(by)
+    slope = slope.xreplace({node: node.split() for node in slope.atoms(GaussianAverage)})
+    names = {node: Dummy(f"a{place}") for place, node in enumerate(slope.atoms(GaussianAverage))}
+    plain = slope.xreplace(names)
+    value = -plain.subs(of, 0) / plain.diff(of)
+    return expand_mul(value).xreplace({name: node for node, name in names.items()}) if names else value
+
+
+def growth(potential: Expr, pair: Pair) -> Expr:
+    """The factor by which one round of updates multiplies a small overlap, where that overlap vanishes.
+
+    Above one, a sector without this overlap (and no other of its kind) is unstable against it. It is the derivative of
+    the update in the overlap itself, taken on the density, so that jumps of a proximal map count in full; all others
+    respond to second order only, since the updates preserve the sector.
+    """
+    source = stationary(potential, pair.overlap, pair.conjugate)
+    names = {node: Dummy(f"a{place}") for place, node in enumerate(source.atoms(GaussianAverage))}
+    plain = source.xreplace(names)
+    slope = plain.diff(pair.overlap).xreplace({name: node for node, name in names.items()})
+    for node, name in names.items():
+        slope += plain.diff(name) * node.density_derivative(pair.overlap)
+    response = stationary(potential, pair.conjugate, pair.overlap).diff(pair.conjugate)
+    return response.subs(pair.conjugate, 0) * slope.subs(pair.overlap, 0)
+
+
+@dataclass(frozen=True)
+class StateEvolution:
+    """The stationary points of ``potential`` over overlaps and conjugates, driven by ``control``.
+
+    ``reported`` are the overlaps shown as order parameters (all by default). The value of the potential at a stationary
+    point is the action of the phase (the training loss per dimension, for learning at zero temperature).
+    Raises `ExactnessError` when a formula holds a float, a symbol twin or an undeclared symbol, or when an overlap and
+    its conjugate are not paired in a product.
+    """
+
+    name: str
+    potential: Expr
+    pairs: tuple[Pair, ...]
+    control: Parameter
+    parameters: tuple[Parameter, ...]
+    window: tuple[Expr, Expr]
+    sectors: tuple[Sector, ...] = (Sector("all"),)
+    observables: tuple[Observable, ...] = ()
+    digits: int = 5
+    meaning: str = ""
+
+    def __post_init__(self) -> None:
+        formulas: dict[str, Basic] = {f"the potential {self.name!r}": self.potential}
+        formulas |= {f"the observable {o.name!r}": o.value for o in self.observables}
+        formulas |= {f"the level of {o.name!r}": o.crossover for o in self.observables if o.crossover is not None}
+        parameters = {self.control.symbol, *(parameter.symbol for parameter in self.parameters)}
+        declared = parameters | {*self.overlaps, *self.conjugates}
+        refuse_twins([*formulas.values(), *declared], f"the state evolution {self.name!r}")
+        for label, formula in formulas.items():
+            refuse_floats(formula, label)
+            undeclared = formula.free_symbols - declared
+            if undeclared:
+                names = ", ".join(sorted(str(symbol) for symbol in undeclared))
+                raise ExactnessError(
+                    f"{label} holds the undeclared symbol {names}; declare it as a parameter or overlap"
+                )
+        for pair in self.pairs:
+            weight = self.potential.diff(pair.conjugate).diff(pair.overlap)
+            if weight == 0 or not weight.free_symbols <= parameters:
+                raise ExactnessError(
+                    f"{pair.overlap} and {pair.conjugate} are not paired in a product in {self.name!r}"
+                )
+
+    @property
+    def order_parameters(self) -> tuple[Pair, ...]:
+        """The overlaps with their meanings."""
+        return self.pairs
+
+    @property
+    def overlaps(self) -> tuple[Symbol, ...]:
+        return tuple(pair.overlap for pair in self.pairs)
+
+    @property
+    def conjugates(self) -> tuple[Symbol, ...]:
+        return tuple(pair.conjugate for pair in self.pairs)
+
+    @cached_property
+    def channel(self) -> Mapping[Symbol, Expr]:
+        """Each conjugate as a function of the overlaps: stationarity of the potential in the overlap it multiplies."""
+        return {pair.conjugate: stationary(self.potential, pair.overlap, pair.conjugate) for pair in self.pairs}
+
+    @cached_property
+    def prior(self) -> Mapping[Symbol, Expr]:
+        """Each overlap as a function of the conjugates: stationarity of the potential in the conjugate."""
+        return {pair.overlap: stationary(self.potential, pair.conjugate, pair.overlap) for pair in self.pairs}
+
+    def growth(self, overlap: Symbol) -> Expr:
+        """How one round of updates multiplies a small ``overlap`` where it vanishes: `growth`."""
+        (pair,) = (pair for pair in self.pairs if pair.overlap == overlap)
+        return growth(self.potential, pair)
+
+    def setup(self, values: Mapping[str, object]) -> Setup:
+        """Validate ``values`` (by name, the control optional) against the declared ranges and fill in the defaults."""
+        return validated(self.name, self.parameters, self.control, values)
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle \\phi = {latex(self.potential)}$"
