@@ -100,7 +100,7 @@ class _GraphPrinter:
             named = code.depth > _DEPTH or len(code) > _LENGTH or (count > 1 and self._share)
             block.codes.append(block.assign(code) if named and (children or isinstance(node, Piecewise)) else code)
         results = ", ".join(block.codes[root] for root in block.graph.roots)
-        result = f"return ({results},)" if as_tuple else f"return {results}"
+        result = f"return ({results + ',' if results else ''})" if as_tuple else f"return {results}"
         self._blocks.append("\n    ".join([f"def {name}({', '.join(parameters)}):", *block.lines, result]))
         self._block = outer
 

@@ -39,7 +39,7 @@ def call_numpy(function: Function, statements: int, values: Sequence[ArrayLike])
     with np.errstate(under="ignore"):  # an exponential that vanishes is no event
         if size <= block:
             results = function(*(array[()] for array in arrays))
-            return [np.array(np.broadcast_to(result, shape), dtype=np.float64)[()] for result in results]
+            return _whole(results, shape)
         flat = [array.reshape(()) if array.size == 1 else np.broadcast_to(array, shape).reshape(-1) for array in arrays]
         outputs: list[Array] = []
         for start in range(0, size, block):
@@ -49,6 +49,19 @@ def call_numpy(function: Function, statements: int, values: Sequence[ArrayLike])
             for output, result in zip(outputs, results, strict=True):
                 output[start:stop] = result
     return [output.reshape(shape) for output in outputs]
+
+
+def _whole(results: Sequence[Any], shape: tuple[int, ...]) -> list[Array]:
+    """Arrays of ``shape`` that share no memory; what was computed anew at every point is taken as it is."""
+    taken: set[int] = set()
+    arrays = []
+    for result in results:
+        fresh = isinstance(result, np.ndarray) and result.base is None and result.shape == shape
+        if not (fresh and result.dtype == np.float64 and id(result) not in taken):
+            result = np.array(np.broadcast_to(result, shape), dtype=np.float64)[()]
+        taken.add(id(result))
+        arrays.append(result)
+    return arrays
 
 
 def _numpy_piecewise(arguments: tuple[Array, ...], *branches: tuple[Callable[..., Any], Callable[..., Any]]) -> Array:

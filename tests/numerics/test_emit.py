@@ -267,6 +267,20 @@ def test_constants_broadcast():
     assert all(part.dtype == np.float64 and part.flags.writeable for part in gradient)
 
 
+def test_a_tuple_may_be_empty():
+    assert emit((), [x])(np.ones(3)) == ()
+
+
+def test_results_share_no_memory_with_each_other_or_the_arguments():
+    values = np.array([1.0, 2.0])
+    results = emit((x, x + 1, x + 1, sp.Matrix([x])), [x])(values)
+    for result in results:
+        result += 1
+    assert np.array_equal(values, [1.0, 2.0])
+    assert np.array_equal(results[1], results[2])
+    assert np.array_equal(results[1], [3.0, 4.0])
+
+
 def test_arguments_broadcast_and_large_arrays_equal_their_points():
     function = emit((x * y, x**2), [x, y])
     rows, columns = np.linspace(0, 1, 300)[:, None], np.linspace(1, 2, 200)

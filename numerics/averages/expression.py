@@ -1,0 +1,108 @@
+r"""Expressions that hold Gaussian averages, as numbers with error estimates.
+
+.. math:: y = \Phi(x, \langle F_1 \rangle_x, \ldots, \langle F_k \rangle_x), \qquad
+          \delta y \le \sum_j \Big|\frac{\partial \Phi}{\partial \langle F_j \rangle}\Big|\, \delta \langle F_j \rangle
+
+The averages are computed by a rule, which says how far each is off; what is built from them follows to first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Expr, Symbol
+
+from derive.averages import GaussianAverage, JumpIntegral
+from numerics.averages.ensemble import Ensemble, ensembles
+from numerics.averages.estimate import Rule
+from numerics.averages.jumps import jumps
+from numerics.averages.rules import GaussHermite, Split
+from numerics.emit import Emitted, emit
+
+__all__ = ["Averaged", "Values"]
+
+Array = NDArray[np.float64]
+
+
+_SMOOTH_NODES = 200_000
+_MOST_AN_AXIS = 48
+
+
+def _suited(rule: Rule, family: Ensemble) -> Rule:
+    """``rule``, but where it does not apply, smooth integrands without a minimisation, a product rule."""
+    if family.problem is not None or rule.applies(family):
+        return rule
+    return GaussHermite(min(_MOST_AN_AXIS, int(_SMOOTH_NODES ** (1 / family.dimension))))
+
+
+def _jumps(rule: Rule, family: Ensemble, values: Array) -> tuple[float, float]:
+    """The jump integral and its error; nan by a rule that does not see jumps."""
+    if not isinstance(rule, Split):
+        return float("nan"), float("nan")
+    found = jumps(family, values, rule)
+    return 2 * float(found.values[0]), 2 * float(found.errors[0])
+
+
+@dataclass(frozen=True)
+class Values:
+    """Numbers of shape (k,) and the estimated errors that the averages in them leave."""
+
+    values: Array
+    errors: Array
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Expressions of ``arguments`` whose averages are evaluated first; made by `compiled`."""
+
+    families: tuple[tuple[Ensemble, tuple[int, ...]], ...]
+    surfaces: tuple[Ensemble, ...]
+    formulas: Emitted
+    slopes: Emitted
+    count: int
+
+    @classmethod
+    def compiled(cls, expressions: Sequence[Expr], arguments: tuple[Symbol, ...]) -> Averaged:
+        """Compile ``expressions``; raises what `ensembles` and `emit` raise for a node that has no place in them."""
+        nodes, surfaces = (
+            sorted(set().union(*(e.atoms(kind) for e in expressions)), key=lambda node: node.sort_key())
+            for kind in (GaussianAverage, JumpIntegral)
+        )
+        names = [Symbol(f"_average{place}", real=True) for place in range(len(nodes) + len(surfaces))]
+        plain = [e.xreplace(dict(zip([*nodes, *surfaces], names, strict=True))) for e in expressions]
+        slopes = tuple(e.diff(name) for e in plain for name in names)
+        return cls(
+            ensembles(nodes, arguments),
+            tuple(Ensemble.compile([surface.average], arguments) for surface in surfaces),
+            emit(tuple(plain), (*arguments, *names), "numpy"),
+            emit(slopes, (*arguments, *names), "numpy"),
+            len(names),
+        )
+
+    def values(self, values: Array, rule: Rule) -> Array:
+        """The expressions (k,) at ``values`` (one per argument), without errors: half the work."""
+        averages = np.zeros(self.count)
+        for family, places in self.families:
+            averages[list(places)] = _suited(rule, family).sums(family, values).values
+        averages[self.count - len(self.surfaces) :] = [_jumps(rule, family, values)[0] for family in self.surfaces]
+        return self._assembled(self.formulas, values, averages)
+
+    def __call__(self, values: Array, rule: Rule) -> Values:
+        """The expressions at ``values`` with the errors that ``rule`` leaves in them."""
+        averages, errors = np.zeros(self.count), np.zeros(self.count)
+        for family, places in self.families:
+            found = _suited(rule, family)(family, values)
+            averages[list(places)], errors[list(places)] = found.values, found.errors
+        for place, family in enumerate(self.surfaces, self.count - len(self.surfaces)):
+            averages[place], errors[place] = _jumps(rule, family, values)
+        result = self._assembled(self.formulas, values, averages)
+        slopes = self._assembled(self.slopes, values, averages).reshape(len(result), self.count)
+        return Values(result, np.abs(slopes) @ errors)
+
+    @staticmethod
+    def _assembled(emitted: Emitted, values: Array, averages: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.array([float(value) for value in emitted(*values, *averages)])

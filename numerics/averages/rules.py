@@ -1,0 +1,345 @@
+r"""Rules for averages over a Gaussian measure, from product rules to lines cut at the jumps of a proximal map.
+
+.. math:: \int \mathcal N(x; \mu, C) F(x)\,\mathrm dx = \int \mathcal D\xi\, F(\mu + C^{1/2} \xi)
+
+Every rule is a frozen dataclass; ``rule(ensemble, values)`` is an `Estimate` whose errors come from a second, coarser
+rule or from replicates. Without a jump `GaussHermite` converges exponentially; with jumps `Split` does nearly so;
+`QuasiMonteCarlo` works in any dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import ceil, log, sqrt
+from typing import Self
+
+import numpy as np
+import scipy.integrate
+import scipy.special
+import scipy.stats
+from numpy.typing import NDArray
+
+from numerics.averages.closing import across, turned
+from numerics.averages.ensemble import Array, Ensemble
+from numerics.averages.estimate import CostError, Estimate, Rule, Sums, affordable, compared, integrands
+from numerics.averages.frame import Frame
+from numerics.averages.grids import grid, hermite, reduced, trapezoidal
+from numerics.averages.proximal import Mirrors, competing
+from numerics.averages.split import Lines, lines
+
+__all__ = [
+    "Collect",
+    "CostError",
+    "Cubature",
+    "Estimate",
+    "GaussHermite",
+    "PointSet",
+    "QuasiMonteCarlo",
+    "Rule",
+    "Split",
+]
+
+_WIDER = (
+    1.15  # the step in the other fields, on which averages depend more smoothly, relative to that in the loss variables
+)
+_CORNER = 7.0  # a product is cut to a ball whose squared radius exceeds that of the axes by so much
+_DOMINANT = 0.02  # a point of a probe that makes up so much of an average lies on a peak
+
+Collect = Callable[[Frame, Array, Lines, NDArray[np.bool_]], Sums]
+"""What is made of weighted lines, and of which averages are known to vanish."""
+
+
+@dataclass(frozen=True)
+class GaussHermite(Rule):
+    """The product of Gauss-Hermite rules with ``nodes`` nodes an axis, after whitening.
+
+    Pros: exponential convergence for smooth integrands. Cons: nodes to the power of the dimension; next to no convergence
+    where a proximal map jumps. Raises `CostError` above 10^8 nodes.
+    """
+
+    nodes: int
+
+    def sums(self, ensemble: Ensemble, values: Array) -> Sums:
+        affordable(float(self.nodes) ** ensemble.dimension)
+        x, w = hermite(self.nodes)
+        return _summed(ensemble, values, grid([x] * ensemble.dimension), grid([w] * ensemble.dimension).prod(axis=0))
+
+    def refined(self) -> Self:
+        return replace(self, nodes=ceil(1.5 * self.nodes))
+
+    def coarser(self) -> Self:
+        return replace(self, nodes=max(1, self.nodes - max(2, self.nodes // 5)))
+
+
+@dataclass(frozen=True)
+class PointSet(Rule):
+    """A given rule for the standard normal density: ``points`` (points, variables) and ``weights``, for comparison.
+
+    A variable depends on its own coordinate of the points and on those of the variables before it (Cholesky root), which
+    matters for rules of low order. The error is not known: it is nan. Raises `ValueError` for points of another dimension
+    and for a covariance that is not positive definite.
+    """
+
+    points: tuple[tuple[float, ...], ...]
+    weights: tuple[float, ...]
+
+    def sums(self, ensemble: Ensemble, values: Array) -> Sums:
+        points = np.array(self.points).T
+        if len(points) != ensemble.dimension:
+            raise ValueError(f"points in {len(points)} dimensions for averages over {ensemble.dimension} variables")
+        try:
+            factor = np.linalg.cholesky(ensemble.covariance(values))
+        except np.linalg.LinAlgError:
+            raise ValueError("the covariance is not positive definite") from None
+        return _summed(ensemble, values, points, np.array(self.weights), factor)
+
+    def applies(self, ensemble: Ensemble) -> bool:
+        return len(self.points[0]) == ensemble.dimension
+
+    def refined(self) -> Self:
+        return self
+
+    def coarser(self) -> Self:
+        return self
+
+    def __call__(self, ensemble: Ensemble, values: Array) -> Estimate:
+        sums = self.sums(ensemble, np.asarray(values, dtype=float))
+        return Estimate(sums.values, np.full_like(sums.values, np.nan), sums.nodes, sums.jump_weight)
+
+
+@dataclass(frozen=True)
+class QuasiMonteCarlo(Rule):
+    """Scrambled Sobol points: 2^``log2_points`` points in each of ``replicates`` independent scramblings.
+
+    The error is a 95 % confidence interval from the replicates (Student t). Pros: any dimension, jumps only slow it down.
+    Cons: three to five digits at most.
+    """
+
+    log2_points: int
+    replicates: int = 8
+    seed: int = 0
+
+    def sums(self, ensemble: Ensemble, values: Array) -> Sums:
+        return self.combined(self.passes(ensemble, values))
+
+    def refined(self) -> Self:
+        return replace(self, log2_points=self.log2_points + 3)
+
+    def coarser(self) -> Self:
+        return replace(self, log2_points=max(1, self.log2_points - 1))
+
+    def __call__(self, ensemble: Ensemble, values: Array) -> Estimate:
+        return self.estimate(self.passes(ensemble, np.asarray(values, dtype=float)))
+
+    @property
+    def weights(self) -> Array:
+        """Of the points of one replicate."""
+        return np.full(1 << self.log2_points, 0.5**self.log2_points)
+
+    def replications(self, dimension: int) -> Iterator[Array]:
+        """The points of each replicate as standard normal variables, (dimension, points)."""
+        for replicate in range(self.replicates):
+            engine = scipy.stats.qmc.Sobol(dimension, rng=np.random.default_rng([self.seed, replicate]))
+            uniform = engine.random_base2(self.log2_points)
+            yield np.asarray(scipy.special.ndtri(np.clip(uniform, 1e-16, 1 - 1e-16)).T)
+
+    def passes(self, ensemble: Ensemble, values: Array) -> list[Sums]:
+        """One sum for each replicate."""
+        return [_summed(ensemble, values, xi, self.weights) for xi in self.replications(ensemble.dimension)]
+
+    @staticmethod
+    def combined(passes: Sequence[Sums]) -> Sums:
+        """The mean of the replicates."""
+        return Sums(
+            np.mean([one.values for one in passes], axis=0),
+            np.mean([one.scales for one in passes], axis=0),
+            sum(one.nodes for one in passes),
+            float(np.mean([one.jump_weight for one in passes])),
+        )
+
+    @staticmethod
+    def estimate(passes: Sequence[Sums]) -> Estimate:
+        """The mean of the replicates with its 95 % confidence interval."""
+        whole, count = QuasiMonteCarlo.combined(passes), len(passes)
+        spread = np.std([one.values for one in passes], axis=0, ddof=1) / sqrt(count)
+        return Estimate(whole.values, scipy.stats.t.ppf(0.975, count - 1) * spread, whole.nodes, whole.jump_weight)
+
+
+@dataclass(frozen=True)
+class Cubature(Rule):
+    """Adaptive cubature of the whitened integral (Genz-Malik, SciPy) to a relative ``tolerance``.
+
+    Pros: finds out by itself where the work is. Cons: up to about five variables; slow where the integrand jumps. It is held
+    against a quasi-Monte Carlo probe, whose peaks become corners of the first cells, and the mass of the measure is
+    integrated along: a peak that adaptive refinement missed raises `ArithmeticError`.
+    """
+
+    tolerance: float = 1e-6
+    subdivisions: int = 2000
+
+    def sums(self, ensemble: Ensemble, values: Array) -> Sums:
+        estimate, scales = self._adaptive(ensemble, values)
+        return Sums(estimate.values, scales, estimate.evaluations)
+
+    def refined(self) -> Self:
+        return replace(self, tolerance=self.tolerance / 10, subdivisions=4 * self.subdivisions)
+
+    def coarser(self) -> Self:
+        return replace(self, tolerance=10 * self.tolerance)
+
+    def __call__(self, ensemble: Ensemble, values: Array) -> Estimate:
+        return self._adaptive(ensemble, np.asarray(values, dtype=float))[0]
+
+    def _adaptive(self, ensemble: Ensemble, values: Array) -> tuple[Estimate, Array]:
+        size, nodes = ensemble.dimension, 0
+        probe = QuasiMonteCarlo(9)
+        places = list(probe.replications(size))
+        seen = [integrands(ensemble, values, part) for part in places]
+        passes = [Sums(part.mean(axis=1), np.abs(part).mean(axis=1), part.shape[1]) for part in seen]
+        sizes = np.abs(np.concatenate(seen, axis=1))
+        dominant = sizes.max(axis=1) > _DOMINANT * sizes.sum(axis=1)
+        peaks = np.concatenate(places, axis=1)[:, sizes.argmax(axis=1)[dominant]]
+        rough, scales = probe.estimate(passes), probe.combined(passes).scales
+
+        def integrand(xi: Array) -> Array:
+            nonlocal nodes
+            nodes += len(xi)
+            density = np.exp(-(xi**2).sum(axis=1) / 2) / (2 * np.pi) ** (size / 2)
+            inside = integrands(ensemble, values, np.ascontiguousarray(xi.T)) / np.where(scales > 0, scales, 1)[:, None]
+            return np.asarray((np.vstack([inside, np.ones(len(xi))]) * density).T)
+
+        reach = sqrt(-2 * log(self.tolerance)) + 1.5
+        found = scipy.integrate.cubature(
+            integrand,
+            [-reach] * size,
+            [reach] * size,
+            rule="gk21" if size == 1 else "genz-malik",
+            rtol=0,
+            atol=self.tolerance,
+            max_subdivisions=self.subdivisions,
+            points=[np.zeros(size), *peaks.T],
+        )
+        errors = found.error + self.tolerance
+        mass = found.estimate[-1]
+        if abs(mass - 1) > errors[-1]:
+            raise ArithmeticError(f"the measure integrates to {mass:.6g} instead of 1: cubature missed a part of it")
+        result, error = found.estimate[:-1] * scales, errors[:-1] * scales
+        off = np.abs(result - rough.values) > error + 4 * rough.errors
+        if off.any():
+            place = int(np.flatnonzero(off)[0])
+            raise ArithmeticError(
+                f"average {place} is {result[place]:.6g} by cubature but {rough.values[place]:.6g} "
+                f"+- {rough.errors[place]:.1g} by quasi-Monte Carlo: a peak was missed"
+            )
+        return Estimate(result, error, nodes + rough.evaluations, float("nan")), scales
+
+
+@dataclass(frozen=True)
+class Split(Rule):
+    """Averages over a proximal map that jumps: lines cut at the jumps, and panels of lines where the jumps close.
+
+    A line runs along the most frequent displacement between competing minima (`competing`), or along ``direction``.
+    ``order`` Gauss-Legendre nodes on each panel of a line, up to ``reach`` standard deviations. Over the lines either a
+    product rule: in the direction across the surface on which jumps close (`across`) Gauss-Legendre panels that end on
+    it, in the other variables of the loss the trapezoidal rule with ``step``, in the other fields with a slightly wider
+    one (up to four variables in all); or the Sobol points ``outer``. Symmetries that permute or reflect the whitened
+    variables are found by trial and used by the product rule: averages that they make vanish are exactly 0.
+
+    Pros: the product rule converges exponentially, for integrands that hold dz/dc, unbounded where a jump closes, as for
+    others. Cons: a product over all but one variable; where jumps close on more than one surface, or the direction runs
+    along it, a singularity of order 5/2 is left. Sobol points see the jumps but not their closing: integrands that hold
+    dz/dc then get two digits.
+    """
+
+    step: float = 0.9
+    order: int = 12
+    reach: float = 5.0
+    outer: QuasiMonteCarlo | None = None
+    direction: tuple[float, ...] | None = None
+
+    def sums(self, ensemble: Ensemble, values: Array) -> Sums:
+        return QuasiMonteCarlo.combined(self.passes(ensemble, values, _averages))
+
+    def applies(self, ensemble: Ensemble) -> bool:
+        return ensemble.problem is not None
+
+    def refined(self) -> Self:
+        outer = self.outer.refined() if self.outer else None
+        return replace(self, step=self.step / 1.15, order=self.order + 3, reach=self.reach + 0.5, outer=outer)
+
+    def coarser(self) -> Self:
+        outer = self.outer.coarser() if self.outer else None
+        return replace(self, step=1.15 * self.step, order=max(4, self.order - 3), reach=self.reach - 0.5, outer=outer)
+
+    def __call__(self, ensemble: Ensemble, values: Array) -> Estimate:
+        return self.estimate(ensemble, values, _averages)
+
+    def estimate(self, ensemble: Ensemble, values: Array, collect: Collect) -> Estimate:
+        """What ``collect`` makes of the lines, with its error."""
+        values = np.asarray(values, dtype=float)
+        passes = self.passes(ensemble, values, collect)
+        if self.outer is not None:
+            return self.outer.estimate(passes)
+        return compared(passes + [rule.passes(ensemble, values, collect)[0] for rule in self.checks()])
+
+    def checks(self) -> tuple[Self, ...]:
+        wider = replace(self, step=1.15 * self.step, reach=self.reach - 0.3)
+        return wider, replace(wider, order=max(4, self.order - 2))
+
+    def passes(self, ensemble: Ensemble, values: Array, collect: Collect) -> list[Sums]:
+        """Once over the product rule, or once for each replicate."""
+        frame, mirrors = self.frame(ensemble, values)
+        if self.outer is not None:
+            outers, none = self.outer.replications(ensemble.dimension - 1), np.zeros(ensemble.size, dtype=bool)
+            each = (lines(frame, outer, mirrors, self.order, reach=self.reach) for outer in outers)
+            return [collect(frame, self.outer.weights, found, none) for found in each]
+        held = sum(ensemble.shared.variables)
+        steps = [self.step] * held + [_WIDER * self.step] * (ensemble.dimension - 1 - held)
+        axes = [trapezoidal(step, self.reach) for step in steps]
+        affordable(float(np.prod([float(len(x)) for x, _ in axes])) * 2 * self.order)
+        cut = None
+        if axes:
+            frame = turned(frame, mirrors)
+            cut = across(frame, mirrors, axes[1:], self.across(ensemble), self.reach)
+        outer, weights, odd = cut or reduced(frame, mirrors, axes)
+        room = self.reach**2 + _CORNER - (outer**2).sum(axis=0)
+        kept = room > 1
+        weights, reach = weights[kept] / weights[kept].sum(), np.sqrt(np.minimum(room[kept], self.reach**2))
+        return [collect(frame, weights, lines(frame, outer[:, kept], mirrors, self.order, reach=reach), odd)]
+
+    def across(self, ensemble: Ensemble) -> int:
+        """The nodes of a panel across the surface on which jumps close, where dz/dc is singular on both sides."""
+        return self.order if ensemble.jacobian else max(4, self.order - 2)
+
+    def frame(self, ensemble: Ensemble, values: Array) -> tuple[Frame, Mirrors]:
+        """The coordinates of the lines, and the mirrors between competing minima."""
+        if ensemble.problem is None:
+            raise ValueError("these averages hold no minimisation, so nothing jumps; use GaussHermite")
+        return _framed(ensemble, tuple(map(float, values)), self.direction)
+
+
+@lru_cache(maxsize=64)
+def _framed(ensemble: Ensemble, at: tuple[float, ...], direction: tuple[float, ...] | None) -> tuple[Frame, Mirrors]:
+    values = np.array(at)
+    mirrors = competing(ensemble, values)
+    if direction is not None:
+        return Frame(ensemble, values, np.array(direction) / np.linalg.norm(direction)), mirrors
+    return Frame(ensemble, values, mirrors.normals[0] if len(mirrors.normals) else np.eye(ensemble.fields)[0]), mirrors
+
+
+def _summed(ensemble: Ensemble, values: Array, xi: Array, weights: Array, factor: Array | None = None) -> Sums:
+    found = integrands(ensemble, values, xi, factor)
+    return Sums(found @ weights, np.abs(found) @ np.abs(weights), len(weights))
+
+
+def _averages(frame: Frame, weights: Array, found: Lines, odd: NDArray[np.bool_]) -> Sums:
+    """The averages of the integrands."""
+    return Sums(
+        np.where(odd, 0.0, found.integrals @ weights),
+        np.where(odd, 0.0, np.abs(found.integrals) @ weights),
+        found.nodes,
+        found.jump_weight(weights, frame.stride),
+        frame.ensemble.rough,
+    )
