@@ -17,17 +17,29 @@ import mpmath
 from mpmath import mpf
 
 __all__ = [
+    "CostError",
     "Kind",
     "Number",
     "PhasePoint",
     "Point",
     "Points",
+    "SolverError",
     "Stability",
     "Status",
     "Transition",
     "TransitionKind",
     "Transitions",
+    "justified",
+    "number",
 ]
+
+
+class SolverError(ArithmeticError):
+    """A solver lost what it was following; nothing it has is worth reporting."""
+
+
+class CostError(ValueError):
+    """A rule of integration would need more nodes than can be afforded."""
 
 
 class Status(Enum):
@@ -48,22 +60,23 @@ class Status(Enum):
 
 _MESSAGES = {
     Status.OK: "every number carries the digits asked for",
-    Status.DIGITS: "two working precisions do not agree to the digits asked for; the error bounds say how far they do",
+    Status.DIGITS: "two precisions or rules of integration do not agree to the digits asked for; the bounds say how far",
     Status.DEGENERATE: "a stationary point is degenerate: its Hessian is singular there, roots coincide",
     Status.COVER: "stationary points are missing: the indices of those found contradict the gradient around the box",
     Status.UNRESOLVED: "a transition was located on a branch, but its defining system was not solved or not confirmed",
     Status.UNDECIDED: "the Landau coefficient that decides the order of a transition vanishes to working precision",
-    Status.DIVERGED: "Newton's method does not contract: there is no regular root near the start",
+    Status.DIVERGED: "no iteration converged: there is no regular root near the starts",
 }
 
 
 class Kind(StrEnum):
-    """The type of a stationary point by the signs of its Hessian eigenvalues."""
+    """The type of a stationary point by the signs of its Hessian eigenvalues; or a fixed point of a state evolution."""
 
     MINIMUM = "minimum"
     SADDLE = "saddle"
     MAXIMUM = "maximum"
     DEGENERATE = "degenerate"
+    FIXED_POINT = "fixed-point"
 
 
 class Stability(StrEnum):
@@ -83,6 +96,7 @@ class TransitionKind(StrEnum):
     CROSSOVER = "crossover"
     CRITICAL_END_POINT = "critical-end-point"
     TRICRITICAL = "tricritical"
+    OBSERVABLE_CROSSING = "observable-crossing"
 
 
 @dataclass(frozen=True)
@@ -133,6 +147,17 @@ class Number:
 
     def __str__(self) -> str:
         return self.text
+
+
+def number(value: float, error: float, digits: int) -> Number:
+    """A `Number` from double precision."""
+    return Number(mpf(float(value)), mpf(float(error)), digits)
+
+
+def justified(value: float, error: float, digits: int) -> Number:
+    """A `Number` from double precision with as many of ``digits`` digits as its error leaves, one at least."""
+    known = digits if error == 0 or value == 0 else int(mpmath.floor(mpmath.log10(abs(value) / (2 * error)))) + 1
+    return number(value, error, max(1, min(digits, known)))
 
 
 def _round_up(value: mpf) -> str:

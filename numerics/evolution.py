@@ -1,0 +1,121 @@
+r"""A state evolution as a map of numbers: its update, its sectors and what is measured at a fixed point.
+
+.. math:: Q \;\longmapsto\; \Omega\big(\alpha\,\Psi(Q)\big)
+
+The formulas are those of a `StateEvolution`, derived from its potential; nothing is added here. Double precision is a
+choice: the averages are numerical and carry five to eight digits, with an estimate of how many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Expr, Symbol
+
+from numerics.averages.estimate import Rule
+from numerics.averages.expression import Averaged
+from numerics.averages.rules import QuasiMonteCarlo, Split
+
+if TYPE_CHECKING:
+    from derive.action import Setup
+    from derive.state_evolution import Sector, StateEvolution
+
+__all__ = ["Evolution"]
+
+Array = NDArray[np.float64]
+
+_PRODUCT_VARIABLES = 4
+_PRODUCTS: tuple[Rule, ...] = (
+    Split(1.3, 8, 4.0),
+    Split(1.0, 10, 4.8),
+    Split(0.8, 15, 5.7),
+    Split(0.65, 18, 6.0),
+)
+_SAMPLES: tuple[Rule, ...] = tuple(Split(order=10, outer=QuasiMonteCarlo(size, 8)) for size in (7, 9, 11))
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """``theory`` with the parameters of ``setup``; the control stays free.
+
+    Points are arrays of shape (n,), the overlaps in the order of the theory's pairs.
+    """
+
+    theory: StateEvolution
+    setup: Setup
+
+    @property
+    def n(self) -> int:
+        return len(self.theory.pairs)
+
+    @cached_property
+    def arguments(self) -> tuple[Symbol, ...]:
+        return (*self.theory.overlaps, self.theory.control.symbol, *self.setup.values)
+
+    def at(self, x: Array, control: float) -> Array:
+        """The values of the arguments at a point."""
+        return np.array([*x, control, *map(float, self.setup.values.values())])
+
+    @cached_property
+    def _chained(self) -> tuple[Expr, ...]:
+        """The next overlaps as functions of the present ones: the prior after the channel."""
+        return tuple(value.xreplace(dict(self.theory.channel)) for value in self.theory.prior.values())
+
+    @cached_property
+    def _update(self) -> Averaged:
+        return Averaged.compiled(self._chained, self.arguments)
+
+    @cached_property
+    def _measured(self) -> Averaged:
+        formulas = (self.theory.potential, *(o.value for o in self.theory.observables), *self._levels)
+        return Averaged.compiled([f.xreplace(dict(self.theory.channel)) for f in formulas], self.arguments)
+
+    @property
+    def _levels(self) -> tuple[Expr, ...]:
+        return tuple(o.crossover for o in self.theory.observables if o.crossover is not None)
+
+    def update(self, x: Array, control: float, rule: Rule) -> Array:
+        """The next overlaps (n,); nan where the overlaps are not those of any fields."""
+        if not self.possible(x, control):
+            return np.full(self.n, np.nan)
+        return self._update.values(self.at(x, control), rule)
+
+    def possible(self, x: Array, control: float) -> bool:
+        """Whether every covariance that is averaged over is positive definite, and every width positive definite."""
+        values = self.at(x, control)
+        return bool(np.all(np.isfinite(values))) and all(family.defined(values) for family, _ in self._update.families)
+
+    def measured(self, x: Array, control: float, rule: Rule) -> Array:
+        """The overlaps, the potential, the observables in the theory's order, then the levels of those that have one."""
+        return np.array([*x, *self._measured.values(self.at(x, control), rule)])
+
+    def evaluated(self, expression: Expr, x: Array, control: float, rule: Rule) -> float:
+        """One expression in overlaps, conjugates and parameters, at a point."""
+        if expression not in self._compiled:
+            self._compiled[expression] = Averaged.compiled(
+                [expression.xreplace(dict(self.theory.channel))], self.arguments
+            )
+        return float(self._compiled[expression].values(self.at(x, control), rule)[0])
+
+    @cached_property
+    def _compiled(self) -> dict[Expr, Averaged]:
+        return {}
+
+    @cached_property
+    def ladder(self) -> tuple[Rule, ...]:
+        """The rules of integration from the one on which solutions are located to the finest."""
+        sizes = [family.dimension for family, _ in self._update.families if family.problem is not None]
+        return _PRODUCTS if max(sizes, default=0) <= _PRODUCT_VARIABLES else _SAMPLES
+
+    @cached_property
+    def scales(self) -> Array:
+        """Magnitudes of the overlaps (n,) at this setup."""
+        return np.array([float(pair.scale.subs(dict(self.setup.values))) for pair in self.theory.pairs])
+
+    def free(self, sector: Sector) -> NDArray[np.bool_]:
+        """Which overlaps (n,) may differ from zero in a sector."""
+        return np.array([overlap not in sector.vanishing for overlap in self.theory.overlaps])

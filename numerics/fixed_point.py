@@ -1,0 +1,254 @@
+r"""Fixed points of an update in a few variables, in double precision.
+
+.. math:: x = G(x), \qquad \delta x \approx (1 - G'(x))^{-1}\, \delta G
+
+The driver has three stages. *Damped* steps x + d (G(x) - x) bring a cold start near; *Anderson* acceleration mixes the
+last few of them; *Newton* takes G' by finite differences, once, and keeps it up to date by Broyden's formula. A stage
+that does not get the residual down hands back to the one before it, with half the damping.
+
+The residual is relative to each variable's own size, so that small overlaps are not called converged early; a variable
+that shrinks to nothing against its scale is reported, not waited for. A fixed point carries its error bound from the
+Jacobian, never from the last step: near criticality steps are short and errors are not.
+Source: Anderson, J. ACM 12 (1965); Walker and Ni, SIAM J. Numer. Anal. 49 (2011); Broyden, Math. Comp. 19 (1965).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FixedPoint", "Outcome", "fixed_point", "jacobian"]
+
+Array = NDArray[np.float64]
+Update = Callable[[Array], Array]
+
+_FLOOR = 1e-7
+_DAMPING, _LEAST_DAMPING = 0.3, 0.01
+_WARM_STEPS, _MEMORY = 8, 4
+_NEAR = 3e-2
+_STEP = 1e-5
+_LONGEST_CYCLE = 6
+
+
+class Outcome(Enum):
+    """How an iteration ended; ``message`` says it in words."""
+
+    OK = "ok"
+    VANISHED = "vanished"
+    CYCLE = "cycle"
+    LEFT = "left the domain"
+    LONG = "not converged"
+
+    @property
+    def message(self) -> str:
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Outcome.OK: "the scaled residual is below the tolerance",
+    Outcome.VANISHED: "a variable shrinks to zero against its scale: there is no such branch near the start",
+    Outcome.CYCLE: "the iteration repeats itself with a period above one; a smaller damping may help",
+    Outcome.LEFT: "the update is not defined where the iteration led",
+    Outcome.LONG: "the residual did not fall below the tolerance within the evaluations allowed",
+}
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Where an iteration ended: ``x`` of shape (n,), the scaled residual there, and its history, one entry an evaluation.
+
+    ``jacobian`` is G' of shape (n, n) (finite differences, then Broyden's updates), ``None`` if Newton was not reached.
+    """
+
+    x: Array
+    residual: float
+    outcome: Outcome
+    history: tuple[float, ...] = ()
+    jacobian: Array | None = None
+
+    @property
+    def evaluations(self) -> int:
+        return len(self.history)
+
+    def shift(self, change: Array) -> Array:
+        """The first-order bound on how far a change of G by at most |change| (n,) moves the fixed point."""
+        if self.jacobian is None:
+            return np.full_like(change, np.inf)
+        try:
+            response = np.linalg.inv(np.eye(len(change)) - self.jacobian)
+        except np.linalg.LinAlgError:
+            return np.full_like(change, np.inf)
+        bound: Array = np.abs(response) @ np.abs(change)
+        return bound
+
+
+@dataclass
+class _Trail:
+    """The evaluations of one update so far: the one place where an iteration's state lives."""
+
+    update: Update
+    scales: Array
+    most: int
+    points: list[Array] = field(default_factory=list)
+    steps: list[Array] = field(default_factory=list)
+    history: list[float] = field(default_factory=list)
+
+    def visit(self, x: Array) -> bool:
+        """Evaluate at ``x``; whether the update is finite there and more evaluations are allowed."""
+        with np.errstate(all="ignore"):
+            moved = self.update(x)
+        if not np.all(np.isfinite(moved)):
+            return False
+        self.points.append(x)
+        self.steps.append(moved - x)
+        self.history.append(float(np.max(self.relative(moved - x, x))))
+        return True
+
+    def relative(self, step: Array, x: Array) -> Array:
+        return np.abs(step) / np.maximum(np.maximum(np.abs(x), np.abs(x + step)), _FLOOR * self.scales)
+
+    @property
+    def exhausted(self) -> bool:
+        return len(self.history) >= self.most
+
+    @property
+    def best(self) -> int:
+        return int(np.argmin(self.history))
+
+    def vanished(self, place: int = -1) -> bool:
+        """Whether a variable that started well above the floor fell below a thousand times it and is still falling."""
+        first, last = np.abs(self.points[0]), np.abs(self.points[place])
+        falling = np.abs(self.points[place] + self.steps[place]) <= last
+        return bool(np.any((first > 1e4 * _FLOOR * self.scales) & (last < 1e3 * _FLOOR * self.scales) & falling))
+
+    def period(self) -> int:
+        """The length of the cycle that the last points repeat, 0 if none."""
+        now = self.points[-1]
+        for length in range(2, min(_LONGEST_CYCLE, (len(self.points) - 1) // 2) + 1):
+            gaps = [float(np.max(self.relative(self.points[-1 - k * length] - now, now))) for k in (1, 2)]
+            if max(gaps) < self.history[-1] / 100:
+                return length
+        return 0
+
+    def result(self, outcome: Outcome, slope: Array | None = None) -> FixedPoint:
+        if not self.points:
+            return FixedPoint(np.full_like(self.scales, np.nan), float("inf"), outcome)
+        if outcome is Outcome.OK and self.vanished(self.best):
+            outcome = Outcome.VANISHED
+        place = self.best if outcome is Outcome.OK else -1
+        return FixedPoint(self.points[place], self.history[place], outcome, tuple(self.history), slope)
+
+
+def fixed_point(
+    update: Update,
+    start: Array,
+    scales: Array | None = None,
+    tolerance: float = 1e-10,
+    damping: float = _DAMPING,
+    most: int = 400,
+    slope: Array | None = None,
+) -> FixedPoint:
+    """The fixed point of ``update`` (a map of arrays of shape (n,)) near ``start``.
+
+    ``scales`` (n,) are natural magnitudes of the variables, by default those of the start; a variable far below its scale
+    is taken for zero. ``slope`` is an estimate of G' near the start (from a cheaper update, say): with it, Newton comes
+    first. ``most`` bounds the evaluations. A NaN or an infinity in the update means that it is not defined there.
+    """
+    x = np.asarray(start, dtype=float)
+    trail = _Trail(update, np.maximum(np.abs(x), 1e-300) if scales is None else np.asarray(scales, dtype=float), most)
+    if not trail.visit(x):
+        return trail.result(Outcome.LEFT)
+    if slope is None:
+        _damped(trail, damping, _WARM_STEPS, tolerance)
+    while not trail.exhausted:
+        if trail.vanished():
+            return trail.result(Outcome.VANISHED)
+        if trail.history[-1] > _NEAR and slope is None:
+            _anderson(trail, damping)
+        slope, outcome = _newton(trail, slope, tolerance)
+        if outcome is not None:
+            return trail.result(outcome, slope)
+        # Back to the best point seen, more carefully.
+        slope, damping = None, damping / 2
+        if damping < _LEAST_DAMPING:
+            break
+        trail.visit(trail.points[trail.best])
+        _damped(trail, damping, 2 * _WARM_STEPS, tolerance)
+    return trail.result(Outcome.CYCLE if trail.history[-1] > tolerance and trail.period() else Outcome.LONG)
+
+
+def _damped(trail: _Trail, damping: float, steps: int, tolerance: float) -> None:
+    for _ in range(steps):
+        if trail.exhausted or trail.history[-1] <= tolerance or trail.vanished():
+            return
+        length, x, step = damping, trail.points[-1], trail.steps[-1]
+        while not trail.visit(x + length * step):
+            length /= 2
+            if length < _LEAST_DAMPING / 10:
+                return
+
+
+def _anderson(trail: _Trail, damping: float) -> None:
+    """Type-II Anderson mixing in scaled variables until the residual is small, grows tenfold or stops falling."""
+    begin, since = trail.history[-1], len(trail.history)
+    while not trail.exhausted and trail.history[-1] > _NEAR / 10 and trail.history[-1] < 10 * begin:
+        if trail.vanished() or len(trail.history) - since > 40:
+            return
+        depth = min(_MEMORY, len(trail.points) - 1)
+        weight = 1 / np.maximum(np.abs(trail.points[-1]), _FLOOR * trail.scales)
+        x, step = trail.points[-1], trail.steps[-1]
+        moves = np.array([trail.points[-k] - trail.points[-k - 1] for k in range(1, depth + 1)]).T
+        turns = np.array([trail.steps[-k] - trail.steps[-k - 1] for k in range(1, depth + 1)]).T
+        mix, *_ = np.linalg.lstsq(turns * weight[:, None], step * weight, rcond=1e-10)
+        target = x + damping * step - (moves + damping * turns) @ mix
+        if not trail.visit(target) and not trail.visit(x + damping * step):
+            return
+
+
+def _newton(trail: _Trail, slope: Array | None, tolerance: float) -> tuple[Array | None, Outcome | None]:
+    """Newton with Broyden's updates from the best point; outcome ``None`` where it does not contract."""
+    x, step = trail.points[trail.best], trail.steps[trail.best]
+    residual, fresh = trail.history[trail.best], slope is None
+    size = len(x)
+    if slope is None:
+        slope = jacobian(trail.update, x, x + step, trail.scales)
+        trail.history.extend([residual] * size)
+        trail.points.extend([x] * size)
+        trail.steps.extend([step] * size)
+    failures = 0
+    while not trail.exhausted:
+        try:
+            move = np.asarray(np.linalg.solve(np.eye(size) - slope, step), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            return None, None
+        # A small residual alone may be a slow drift to nowhere: the step to the root must be small, too.
+        if residual <= tolerance and np.max(trail.relative(move, x)) <= np.sqrt(tolerance):
+            return slope, Outcome.OK
+        if not np.all(np.isfinite(move)) or not trail.visit(x + move):
+            return None, None
+        if trail.history[-1] > residual / 2:
+            failures += 1
+            if failures > 1 and not fresh:
+                return _newton(trail, None, tolerance)
+            if failures > 2:
+                return None, None
+        change = trail.steps[-1] - step
+        slope = slope + np.outer(change + move - slope @ move, move) / (move @ move) if move @ move > 0 else slope
+        if trail.history[-1] < residual or failures == 0:
+            x, step, residual = trail.points[-1], trail.steps[-1], trail.history[-1]
+    return slope, None
+
+
+def jacobian(update: Update, x: Array, value: Array, scales: Array) -> Array:
+    """G' at ``x`` (n, n) by one-sided differences, given G(x) = ``value``; a zero variable steps on its scale."""
+    columns = []
+    for place in range(len(x)):
+        step = _STEP * max(abs(x[place]), 1e-3 * scales[place])
+        moved = x.copy()
+        moved[place] += step
+        columns.append((update(moved) - value) / (moved[place] - x[place]))
+    return np.array(columns).T

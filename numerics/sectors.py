@@ -1,0 +1,326 @@
+r"""The fixed points of a state evolution at one value of its control, sector by sector.
+
+.. math:: x = G(x; \alpha), \qquad \delta x = (1 - G')^{-1} \big(\tilde G(x) - x\big)
+
+A sector holds some overlaps at zero, which the update leaves there. Each is searched from starts at fractions of the
+overlaps' scales, on a coarse rule; what is found is carried through finer rules, warm, until its error is below the
+digits asked for. The error of a solution is how far it moves on the next coarser rule, G~: a witness with several times
+the error. Stability is read off the update's full Jacobian, the vanishing overlaps included: a real eigenvalue above
+one lets them grow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numerics.averages.estimate import Rule
+from numerics.evolution import Evolution
+from numerics.fixed_point import FixedPoint, Outcome, fixed_point
+from numerics.points import Kind, Number, Point, Points, SolverError, Stability, Status, justified, number
+
+if TYPE_CHECKING:
+    from derive.action import Setup
+    from derive.state_evolution import Sector, StateEvolution
+
+__all__ = [
+    "Measured",
+    "Search",
+    "Solution",
+    "carried",
+    "located",
+    "measured",
+    "refined",
+    "same",
+    "spectrum",
+    "witnessed",
+]
+
+Array = NDArray[np.float64]
+
+_FRACTIONS = (0.3, 0.9)
+_SAME = 1e-3
+_STARTS_MOST = 80
+_LOCATED, _CARRIED = 1e-3, 1e-9
+_STEP = 1e-3
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A fixed point in a sector on ``rule``: ``x`` (n,), and G' (f, f) over the sector's free overlaps.
+
+    ``run`` says how the iteration ended; ``found`` whether with a fixed point.
+    """
+
+    sector: Sector
+    control: float
+    x: Array
+    slope: Array | None
+    rule: Rule
+    run: FixedPoint
+
+    @property
+    def found(self) -> bool:
+        return self.run.outcome is Outcome.OK
+
+    @property
+    def slow(self) -> float:
+        """The largest real eigenvalue of G' within the sector."""
+        return -np.inf if self.slope is None else largest_real(np.linalg.eigvals(self.slope).astype(complex))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Numbers of shape (k,) with the errors that the rule leaves."""
+
+    values: Array
+    errors: Array
+
+
+class Search(NamedTuple):
+    """The solutions found, and the runs that led nowhere although nothing vanished and the domain was not left."""
+
+    found: tuple[Solution, ...]
+    lost: tuple[Solution, ...]
+
+
+def located(evolution: Evolution, control: float, rule: Rule) -> Search:
+    """Every solution found on ``rule``, smaller sectors first; a point of a smaller sector is not listed again."""
+    found: list[Solution] = []
+    lost: list[Solution] = []
+    for sector in sorted(evolution.theory.sectors, key=lambda sector: -len(sector.vanishing)):
+        for starts in _starts(evolution, sector, found):
+            for start in starts:
+                if not evolution.possible(start, control):
+                    continue
+                solution = carried(evolution, control, sector, start, rule, tolerance=_LOCATED, most=_STARTS_MOST)
+                if solution.found and not any(same(evolution, solution, other) for other in found):
+                    found.append(solution)
+                if solution.run.outcome in (Outcome.LONG, Outcome.CYCLE):
+                    lost.append(solution)
+                if solution.found and solution.slow < 1:
+                    break
+    return Search(tuple(found), tuple(lost))
+
+
+def _starts(evolution: Evolution, sector: Sector, found: Sequence[Solution]) -> list[list[Array]]:
+    """Starts of a sector: each solution of the next smaller with a freed overlap switched on, else scales alone.
+
+    The starts of one list are alternatives, from small fractions of the scales to large ones, until one leads to a solution
+    that is stable in its sector: an unstable one has others around it.
+    """
+    scales, free = evolution.scales, evolution.free(sector)
+    smaller = [s for s in found if set(s.sector.vanishing) > set(sector.vanishing)]
+    fewest = min((len(s.sector.vanishing) for s in smaller), default=0)
+    bases = [(s.x, free & ~evolution.free(s.sector)) for s in smaller if len(s.sector.vanishing) == fewest]
+    if not bases:
+        return [[np.where(free, fraction * scales, 0.0)] for fraction in _FRACTIONS]
+    return [[np.where(freed, fraction * scales, x) for fraction in _FRACTIONS] for x, freed in bases]
+
+
+def same(evolution: Evolution, one: Solution, other: Solution) -> bool:
+    """Whether two solutions are one, up to the signs that distinguish symmetric copies."""
+    return bool(np.all(np.abs(np.abs(one.x) - np.abs(other.x)) <= _SAME * evolution.scales))
+
+
+def carried(
+    evolution: Evolution,
+    control: float,
+    sector: Sector,
+    start: Array,
+    rule: Rule,
+    slope: Array | None = None,
+    tolerance: float = _CARRIED,
+    most: int = 200,
+) -> Solution:
+    """The solution of a sector near ``start`` on ``rule``; with ``slope``, G' from nearby, Newton comes first.
+
+    ``most`` bounds the evaluations of the update.
+    """
+    free = evolution.free(sector)
+    if not free.any():
+        nothing = FixedPoint(np.zeros(0), 0.0, Outcome.OK, (), np.zeros((0, 0)))
+        return Solution(sector, control, np.zeros(evolution.n), nothing.jacobian, rule, nothing)
+
+    def embedded(y: Array) -> Array:
+        x = np.zeros(evolution.n)
+        x[free] = y
+        return x
+
+    def update(y: Array) -> Array:
+        return evolution.update(embedded(y), control, rule)[free]
+
+    run = fixed_point(update, start[free], evolution.scales[free], tolerance, most=most, slope=slope)
+    return Solution(sector, control, embedded(run.x), run.jacobian, rule, run)
+
+
+def witnessed(evolution: Evolution, solution: Solution) -> Array:
+    """The solution (n,) on the next coarser rule, to first order; how far it is from ``x`` bounds the error of ``x``."""
+    free = evolution.free(solution.sector)
+    moved = evolution.update(solution.x, solution.control, solution.rule.coarser())[free] - solution.x[free]
+    x = solution.x.copy()
+    slope = np.full((len(moved), len(moved)), np.nan) if solution.slope is None else solution.slope
+    try:
+        x[free] += np.linalg.solve(np.eye(len(moved)) - slope, moved)
+    except np.linalg.LinAlgError:
+        x[free] = np.nan
+    return x
+
+
+def refined(
+    evolution: Evolution, solution: Solution, rules: Sequence[Rule], enough: Callable[[Solution], bool]
+) -> Solution:
+    """``solution`` on finer rules, up to the first on which it is ``enough``."""
+    for rule in rules:
+        if not solution.found or (solution.rule is not None and enough(solution)):
+            break
+        solution = carried(evolution, solution.control, solution.sector, solution.x, rule, solution.slope)
+    return solution
+
+
+def measured(evolution: Evolution, solution: Solution, witness: Array) -> Measured:
+    """The overlaps, the potential, the observables and the levels at a solution.
+
+    Errors are the distances to the same numbers at the ``witness`` on the coarser rule; an overlap or potential whose two
+    values agree by chance gets the error that the others suggest, relative to its size.
+    """
+    fine = evolution.measured(solution.x, solution.control, solution.rule)
+    coarse = evolution.measured(witness, solution.control, solution.rule.coarser())
+    main = evolution.n + 1
+    suggested = pooled(fine[:main], coarse[:main])
+    return Measured(fine, np.concatenate([suggested, np.abs(fine - coarse)[main:]]))
+
+
+def pooled(fine: Array, coarse: Array) -> Array:
+    """|fine - coarse|, but at least the root mean square of the relative differences times |fine|."""
+    apart = np.abs(fine - coarse)
+    sizes = np.where(fine == 0, 1.0, np.abs(fine))
+    bound: Array = np.where(fine == 0, apart, np.maximum(apart, np.sqrt(np.mean((apart / sizes) ** 2)) * sizes))
+    return bound
+
+
+def spectrum(evolution: Evolution, solution: Solution, rule: Rule) -> tuple[NDArray[np.complex128], Array]:
+    """The eigenvalues of G' over all overlaps, and its block (f, f) within the sector."""
+    free = evolution.free(solution.sector)
+    inside, across = (slope_within(evolution, solution, rule, chosen) for chosen in (free, ~free))
+    return np.concatenate([np.linalg.eigvals(block).astype(complex) for block in (inside, across)]), inside
+
+
+def slope_within(evolution: Evolution, solution: Solution, rule: Rule, chosen: NDArray[np.bool_]) -> Array:
+    """The block of G' over the ``chosen`` overlaps, by one-sided differences; to second order where they vanish.
+
+    The overlaps that vanish in a sector by symmetry decouple from the others, so that two blocks are all there is.
+    """
+    places = np.flatnonzero(chosen)
+    base = evolution.update(solution.x, solution.control, rule)[places] if solution.x[places].any() else 0.0
+    columns = []
+    for place in places:
+        step = np.zeros(evolution.n)
+        step[place] = _STEP * (abs(solution.x[place]) or evolution.scales[place])
+        columns.append((evolution.update(solution.x + step, solution.control, rule)[places] - base) / step[place])
+    return np.array(columns).T.reshape(len(places), len(places))
+
+
+# --- the points of one control ---
+
+
+def minima(
+    theory: StateEvolution, setup: Setup, digits: int | None = None, progress: Callable[[str], None] | None = None
+) -> Points:
+    """All fixed points found at ``setup.control``, stable ones first, the lowest potential first.
+
+    Raises `ValueError` if the setup holds no control. The numbers carry ``digits`` digits (the theory's own by default)
+    where the rules of integration reach them; the status says whether overlaps and potential do, and an observable
+    shows as many as it has.
+    """
+    begin = time.perf_counter()
+    if setup.control is None:
+        raise ValueError(f"{theory.name} needs a value of the control {theory.control.name}")
+    evolution, digits = Evolution(theory, setup), theory.digits if digits is None else digits
+    say = progress or (lambda text: None)
+    say(f"looking for fixed points at {theory.control.name} = {setup.control}")
+    found, lost = located(evolution, float(setup.control), evolution.ladder[0])
+    solved = []
+    for place, solution in enumerate(found):
+        say(f"solving {solution.sector.name}, {place + 1} of {len(found)}")
+        solved.append(_solved(evolution, solution, digits))
+    points = _ranked(evolution, solved)
+    notes = tuple(_story(solution) for solution in lost)
+    if not points:
+        return Points((), Status.DIVERGED, notes, time.perf_counter() - begin)
+    main = [number for point in points for number in (point.action, *point.order_parameters.values())]
+    status = Status.OK if all(number.reached for number in main) else Status.DIGITS
+    return Points(points, status, notes, time.perf_counter() - begin)
+
+
+def _story(lost: Solution) -> str:
+    """Where an iteration stood when it was given up, and how its residual went."""
+    residuals = ", ".join(f"{residual:.1g}" for residual in lost.run.history[:: max(1, len(lost.run.history) // 8)])
+    state = ", ".join(f"{value:.6g}" for value in lost.x)
+    return f"{lost.sector.name}: {lost.run.outcome.message}; last state ({state}), residuals {residuals}"
+
+
+@dataclass(frozen=True)
+class _Solved:
+    solution: Solution
+    numbers: tuple[Number, ...]  # overlaps, potential, observables
+    growth: Number  # the largest real eigenvalue of G'
+
+
+def _solved(evolution: Evolution, solution: Solution, digits: int) -> _Solved:
+    (rough, _), (values, slope) = (spectrum(evolution, solution, rule) for rule in evolution.ladder[:2])
+    growth, witness = largest_real(values), largest_real(rough)
+    best: Measured | None = None
+
+    def enough(candidate: Solution) -> bool:
+        nonlocal best
+        witness, share = witnessed(evolution, candidate), 0.5 * 10.0**-digits
+        last = candidate.rule == evolution.ladder[-1]
+        if not last and np.any(np.abs(witness - candidate.x) > share * np.abs(candidate.x)):
+            return False  # what is measured there would not have the digits either
+        best = measured(evolution, candidate, witness)
+        main = slice(0, evolution.n + 1)
+        return bool(np.all(best.errors[main] <= share * np.abs(best.values[main])))
+
+    finest = refined(evolution, replace(solution, slope=slope), evolution.ladder[1:], enough)
+    if finest.found and finest.rule == evolution.ladder[-1]:
+        enough(finest)
+    if best is None or not finest.found:
+        raise SolverError(f"the {solution.sector.name} solution was lost on a finer rule")
+    main, count = evolution.n + 1, evolution.n + 1 + len(evolution.theory.observables)
+    pairs = list(zip(best.values[:count], best.errors[:count], strict=True))
+    numbers = [number(*pair, digits) for pair in pairs[:main]] + [justified(*pair, digits) for pair in pairs[main:]]
+    return _Solved(finest, tuple(numbers), justified(growth, abs(growth - witness), digits))
+
+
+def largest_real(values: NDArray[np.complex128]) -> float:
+    """The largest of the real numbers among ``values``; minus infinity where there is none."""
+    real = values[np.abs(values.imag) <= 1e-6 * np.abs(values)].real
+    return float(real.max()) if len(real) else -np.inf
+
+
+def _ranked(evolution: Evolution, solved: Sequence[_Solved]) -> tuple[Point, ...]:
+    theory, n = evolution.theory, evolution.n
+    ranked = sorted(solved, key=lambda point: (bool(point.growth.value > 1), float(point.numbers[n].value)))
+    points = []
+    for place, point in enumerate(ranked):
+        stable = not point.growth.value > 1
+        stability = Stability.UNSTABLE if not stable else Stability.METASTABLE if place else Stability.STABLE
+        observables = dict(zip((o.name for o in theory.observables), point.numbers[n + 1 :], strict=True))
+        points.append(
+            Point(
+                point.solution.sector.name,
+                Kind.FIXED_POINT,
+                stability,
+                dict(zip((o.name for o in theory.overlaps), point.numbers[:n], strict=True)),
+                point.numbers[n],
+                (),
+                {**observables, "growth": point.growth},
+            )
+        )
+    return tuple(points)
