@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 import click
 
@@ -28,13 +28,20 @@ if TYPE_CHECKING:
     from derive.action import EffectiveAction, Setup
     from derive.catalogue import Theory
     from derive.derivation import CheckReport, Derivation
+    from derive.state_evolution import StateEvolution
     from numerics.asymptotics import AsymptoticReport
     from numerics.points import Points, Transitions
+
+    Problem = EffectiveAction | StateEvolution
 
 __version__ = "0.1.0"
 
 BAD_INPUT, NOT_REACHED, INTERRUPTED = 2, 3, 130
 LONGEST_MESSAGE = 500
+_SOLVERS = {  # of an action, of a state evolution
+    "minima": ("numerics.stationary", "numerics.sectors"),
+    "transitions": ("numerics.transitions", "numerics.evolution_transitions"),
+}
 INSIST = 0.2
 """Seconds after which an interrupt that something swallowed is raised again."""
 
@@ -167,7 +174,8 @@ class Verb(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in order:
-            if isinstance(option, click.Option) and not option.is_flag and order.count(option) > 1:
+            single = isinstance(option, click.Option) and not (option.is_flag or option.multiple)
+            if single and order.count(option) > 1:
                 raise BadInput(f"{option.opts[0]} is given twice")
         return super().parse_args(ctx, args)
 
@@ -210,16 +218,16 @@ def _pairs(words: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def _range(action: EffectiveAction, text: str | None) -> tuple[Rational, Rational] | None:
+def _range(problem: Problem, text: str | None) -> tuple[Rational, Rational] | None:
     """The range of the control in ``--over CONTROL=LO:HI``."""
     if text is None:
         return None
-    control = action.control
+    control = problem.control
     key, _, bounds = text.partition("=")
     ends = bounds.split(":")
     if key != control.name or len(ends) != 2:
         raise BadInput(
-            f"--over {text}: write --over {control.name}=LO:HI, where {control.name} is the control of {action.name}"
+            f"--over {text}: write --over {control.name}=LO:HI, where {control.name} is the control of {problem.name}"
         )
     with _arguments():
         low, high = (control.validate(end) for end in ends)
@@ -253,7 +261,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _digits(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--digits", type=Digits(), default=15, show_default=True, help="Significant digits.")(command)
+    return click.option("--digits", type=Digits(), help="Significant digits; the theory's own by default.")(command)
 
 
 def _setup_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -295,7 +303,7 @@ def list_theories(as_json: bool, quiet: bool) -> None:
 
 
 def _entry(theory: Theory) -> dict[str, Any]:
-    action = theory.action()
+    problem = theory.problem()
 
     def described(parameter: Any) -> dict[str, Any]:
         default = None if parameter.default is None else str(parameter.default)
@@ -304,9 +312,9 @@ def _entry(theory: Theory) -> dict[str, Any]:
     return {
         "name": theory.name,
         "summary": theory.summary,
-        "order_parameters": [{"name": o.symbol.name, "meaning": o.meaning} for o in action.order_parameters],
-        "control": described(action.control),
-        "parameters": [described(parameter) for parameter in action.parameters],
+        "order_parameters": [{"name": o.symbol.name, "meaning": o.meaning} for o in problem.order_parameters],
+        "control": described(problem.control),
+        "parameters": [described(parameter) for parameter in problem.parameters],
     }
 
 
@@ -375,9 +383,16 @@ def _print_expression(theory: Theory, name: str, form: str) -> None:
 def _run_checks(derivation: Derivation, quick: bool, quiet: bool) -> Iterator[CheckReport]:
     from tqdm import tqdm
 
-    total = sum(check.quick or not quick for step in derivation.steps for check in step.checks)
-    reports = derivation.check(quick=quick)
-    yield from tqdm(reports, total=total, desc="checks", unit="", file=sys.stderr, leave=False, disable=quiet or None)
+    wanted = [check for step in derivation.steps for check in step.checks if check.quick or not quick]
+    evaluators: Mapping[str, Any] = {}
+    if any(check.evaluator == "average" for check in wanted):  # the others need no arrays
+        from numerics.averages import checks
+
+        evaluators = checks.EVALUATORS
+    reports = derivation.check(evaluators, quick)
+    yield from tqdm(
+        reports, total=len(wanted), desc="checks", unit="", file=sys.stderr, leave=False, disable=quiet or None
+    )
 
 
 def _summary(derivation: Derivation, reports: Sequence[CheckReport]) -> str:
@@ -403,16 +418,16 @@ def _summary(derivation: Derivation, reports: Sequence[CheckReport]) -> str:
 @_setup_arguments
 @_digits
 @_options
-def minima(theory: str, words: tuple[str, ...], digits: int, as_json: bool, quiet: bool) -> None:
+def minima(theory: str, words: tuple[str, ...], digits: int | None, as_json: bool, quiet: bool) -> None:
     """All stationary points at one value of the control, minima first."""
-    action, setup = _problem(theory, words)
-    control = action.control
+    problem, setup = _problem(theory, words)
+    control, digits = problem.control, digits or problem.digits
     if setup.control is None:
         raise BadInput(f"{theory} needs {control.name} ({control.meaning}) here; give {control.name}=VALUE")
     from numerics import present
-    from numerics.stationary import minima as solve
 
-    found = solve(action, setup, digits=digits)
+    with _progress(quiet) as progress, _solving():
+        found = _solver("minima", problem)(problem, setup, digits=digits, progress=progress)
     at = {control.name: str(setup.control)}
     if as_json:
         head = {"schema": 1, "theory": theory, "setup": setup.as_text(), "control": at, "digits": digits}
@@ -427,22 +442,23 @@ def minima(theory: str, words: tuple[str, ...], digits: int, as_json: bool, quie
 @_digits
 @click.option("--over", metavar="CONTROL=LO:HI", help="Look between these values of the control only.")
 @_options
-def transitions(theory: str, words: tuple[str, ...], digits: int, over: str | None, as_json: bool, quiet: bool) -> None:
+def transitions(
+    theory: str, words: tuple[str, ...], digits: int | None, over: str | None, as_json: bool, quiet: bool
+) -> None:
     """Every transition along the control."""
-    action, setup = _problem(theory, words)
-    name = action.control.name
+    problem, setup = _problem(theory, words)
+    name, digits = problem.control.name, digits or problem.digits
     if setup.control is not None:
         raise BadInput(
             f"{name} is the control, along which transitions are sought; to bound it give --over {name}=LO:HI"
         )
-    bounds = _range(action, over)
+    bounds = _range(problem, over)
     from numerics import present
     from numerics.landscape import BoxError
-    from numerics.transitions import transitions as solve
 
-    with _progress(quiet) as progress:
+    with _progress(quiet) as progress, _solving():
         try:
-            found = solve(action, setup, digits=digits, over=bounds, progress=progress)
+            found = _solver("transitions", problem)(problem, setup, digits=digits, over=bounds, progress=progress)
         except BoxError as error:
             raise BadInput(f"--over {over}: {error}" if over else str(error)) from None
     if as_json:
@@ -455,12 +471,35 @@ def transitions(theory: str, words: tuple[str, ...], digits: int, over: str | No
     _finish(found, silent=as_json or quiet)
 
 
-def _problem(theory: str, words: Iterable[str]) -> tuple[EffectiveAction, Setup]:
-    """The action of a theory and the parameters that the command line gives it."""
+def _problem(theory: str, words: Iterable[str]) -> tuple[Problem, Setup]:
+    """The action or state evolution of a theory and the parameters that the command line gives it."""
     values = _pairs(words)
-    action = _theory(theory).action()
+    entry = _theory(theory)
     with _arguments():
-        return action, action.setup(values)
+        problem, parameters = entry.prepared(values)
+        return problem, problem.setup(parameters)
+
+
+@contextmanager
+def _solving() -> Iterator[None]:
+    """Inside, a problem that no rule of integration can hold is bad input, and one that breaks them has not been solved."""
+    from numerics.points import CostError, SolverError
+
+    try:
+        yield
+    except CostError as error:
+        raise BadInput(str(error)) from None
+    except SolverError as error:
+        _complain(str(error))
+        raise click.exceptions.Exit(NOT_REACHED) from None
+
+
+def _solver(verb: str, problem: Problem) -> Callable[..., Any]:
+    """The function of the numerics that does ``verb`` for this kind of problem."""
+    from derive.state_evolution import StateEvolution
+
+    module = _SOLVERS[verb][isinstance(problem, StateEvolution)]
+    return cast("Callable[..., Any]", getattr(import_module(module), verb))
 
 
 def _finish(*results: Points | Transitions | AsymptoticReport, silent: bool) -> None:
@@ -491,7 +530,7 @@ def asymptotics(theory: str, words: tuple[str, ...], upto: str, digits: int, as_
     if not every:
         raise BadInput(f"{theory} has no asymptotic series")
     action = entry.action()
-    end = _largest_size(action, upto)
+    end, digits = _largest_size(action, upto), digits or action.digits
     from numerics import present
     from numerics.asymptotics import chosen, ladder
 
@@ -517,6 +556,82 @@ def _largest_size(action: EffectiveAction, text: str) -> Rational:
             return size.validate(exact(text, "--upto"))
     except BadInput as error:
         raise BadInput(f"--upto: {error}") from None
+
+
+@cli.command()
+@_setup_arguments
+@_digits
+@click.option("--over", "axes", multiple=True, required=True, metavar="NAME=LO:HI:N[:log]", help="An axis of the grid.")
+@click.option("--out", required=True, type=Folder(), metavar="DIR", help="The record store.")
+@click.option("--resume", is_flag=True, help="Go on with the store that is there.")
+@_options
+def scan(
+    theory: str,
+    words: tuple[str, ...],
+    digits: int | None,
+    axes: tuple[str, ...],
+    out: Path,
+    resume: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """All stationary points over a grid, into a record store; what is stopped goes on with --resume."""
+    from tqdm import tqdm
+
+    from numerics import scan as room
+    from numerics.store import Store, StoreError
+
+    values, entry = _pairs(words), _theory(theory)
+    with _arguments():
+        lines = [room.parse_axis(text) for text in axes]
+        for line in lines:
+            if line.name in values or [other.name for other in lines].count(line.name) > 1:
+                raise BadInput(f"{line.name} is given twice")
+        problem, parameters = entry.prepared(values)
+        setups = [problem.setup({**parameters, **point}) for point in room.grid(lines)]
+    digits = digits or problem.digits
+    if setups[0].control is None:
+        raise BadInput(
+            f"{problem.control.name} is neither given nor an axis; give --over {problem.control.name}=LO:HI:N"
+        )
+    try:
+        store = Store.create(out, room.about(theory, problem, setups[0], lines, digits))
+        if store.count() and not resume:
+            raise BadInput(
+                f"--out {out}: there are {sum(store.count().values())} records already; give --resume to go on"
+            )
+        with tqdm(total=len(setups), desc="scan", unit="", file=sys.stderr, leave=False, disable=quiet or None) as bar:
+            tally = room.scan(problem, setups, _solver("minima", problem), store, digits, bar.update)
+    except (StoreError, OSError) as error:
+        raise BadInput(f"--out {out}: {error}") from None
+    if as_json:
+        _print_json({"schema": 1, "theory": theory, "out": str(out), **vars(tally)})
+    else:
+        click.echo(f"{tally.solved} points solved, {tally.there} were there, {tally.amiss} are not ok: {out}")
+    if tally.amiss:
+        _complain("some points are not what was asked for; their records say why")
+        raise click.exceptions.Exit(NOT_REACHED)
+
+
+@cli.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@_options
+def status(folder: Path, as_json: bool, quiet: bool) -> None:
+    """What a record store holds: done, failed, left."""
+    from numerics import present
+    from numerics.store import Store, StoreError
+
+    try:
+        store = Store.open(folder)
+        about, counts = store.about(), store.count()
+    except (StoreError, OSError) as error:
+        raise BadInput(f"{folder}: {error}") from None
+    left = int(about.get("points", 0)) - sum(counts.values())
+    if as_json:
+        _print_json({"schema": 1, "folder": str(folder), "about": about, "records": counts, "left": left})
+    else:
+        click.echo(present.table(("", ""), [*about.items(), *((name, str(count)) for name, count in counts.items())]))
+        click.echo(f"{left} points left")
 
 
 @cli.command()

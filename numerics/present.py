@@ -114,10 +114,14 @@ def points_table(found: Points) -> str:
         *_rows(found, lambda point: _texts(point.order_parameters)),
         ("action", *(point.action.text for point in found)),
         ("error", *(point.error for point in found)),
-        ("Hessian", *("\n".join(eigenvalue.text for eigenvalue in point.hessian) for point in found)),
+        *([("Hessian", *map(_spectrum, found))] if any(point.hessian for point in found) else []),
         *_rows(found, lambda point: {name: _or_undefined(number) for name, number in point.observables.items()}),
     ]
     return table(("phase", *(point.name for point in found)), rows)
+
+
+def _spectrum(point: Point) -> str:
+    return "\n".join(eigenvalue.text for eigenvalue in point.hessian)
 
 
 def _or_undefined(number: Number) -> str:

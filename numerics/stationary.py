@@ -196,7 +196,9 @@ def _kind(eigenvalues: Sequence[Number], degenerate: bool) -> Kind:
     return Kind.MINIMUM if negative == 0 else Kind.MAXIMUM if negative == len(eigenvalues) else Kind.SADDLE
 
 
-def minima(action: EffectiveAction, setup: Setup, digits: int = 15) -> Points:
+def minima(
+    action: EffectiveAction, setup: Setup, digits: int = 15, progress: Callable[[str], None] | None = None
+) -> Points:
     """All stationary points of ``action`` at ``setup.control`` to ``digits`` digits, minima first, lowest action first.
 
     Symmetric copies are one point. Raises `ValueError` if the setup holds no control or ``digits`` is not positive,
@@ -206,6 +208,8 @@ def minima(action: EffectiveAction, setup: Setup, digits: int = 15) -> Points:
         raise ValueError(f"digits = {digits}: the number of significant digits must be at least 1")
     begin = time.perf_counter()
     landscape = Landscape(action, setup)
+    if progress is not None:
+        progress(f"covering the box at {action.control.name} = {setup.control}")
     working = working_digits(landscape, (landscape.control(),))
     with mpmath.workdps(max(working, COVER_DPS + _written_digits(setup.control))):
         covered = cover(landscape, landscape.control())

@@ -6,6 +6,7 @@ import spinodal
 
 SOFTMAX = ("copy-head/softmax",)
 POINT = (*SOFTMAX, "L=32", "V=8", "P=330")
+ATTENTION = ("positional-semantic", "alpha=1.5")
 
 CASES = {
     "no verb of that name": (["transition", *SOFTMAX], "transition"),
@@ -57,6 +58,22 @@ CASES = {
     ),
     "range out of range": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=-4:3"], "P > 0"),
     "range of formulas": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=exit():3"], "is not a number"),
+    "share above one": (["minima", *ATTENTION, "omega=1.1"], "0 <= omega <= 1"),
+    "share below zero": (["minima", *ATTENTION, "omega=-0.1"], "0 <= omega <= 1"),
+    "sigma zero": (["minima", *ATTENTION, "sigma=0"], "sigma > 0"),
+    "ridge zero": (["minima", *ATTENTION, "lambda=0"], "lambda > 0"),
+    "alpha negative": (["minima", "positional-semantic", "alpha=-1"], "alpha > 0"),
+    "alpha missing": (["minima", "positional-semantic"], "alpha=VALUE"),
+    "A of another size": (["minima", *ATTENTION, "L=3", "A=[[1,0],[0,1]]"], "it must be 3 x 3"),
+    "A of one token": (["minima", *ATTENTION, "A=[[1]]"], "it must be 2 x 2"),
+    "rows that do not sum to one": (["minima", *ATTENTION, "A=[[1/2,1/3],[0,1]]"], "row 1 of A"),
+    "ragged A": (["minima", *ATTENTION, "A=[[1,0],[1]]"], "different lengths"),
+    "A that is no matrix": (["minima", *ATTENTION, "A=eye(2)"], "is not a matrix"),
+    "half a token": (["minima", *ATTENTION, "L=2.5"], "whole number"),
+    "rank zero": (["minima", *ATTENTION, "r=0"], "whole number"),
+    "two ranks and one": (["minima", *ATTENTION, "r=1", "r_s=1"], "give r, or r_s and r_t"),
+    "more fields than can be held": (["minima", *ATTENTION, "L=10", "r=5"], "100 Gaussian fields"),
+    "no asymptotic series": (["asymptotics", "positional-semantic"], "no asymptotic series"),
     "unknown step": (["derive", *SOFTMAX, "--expr", "softmax acton"], "'softmax action'"),
     "unknown format": (["derive", *SOFTMAX, "--format", "docx"], "text, latex, html or json"),
     "source of a whole derivation": (["derive", *SOFTMAX, "--format", "c"], "--expr"),

@@ -395,3 +395,23 @@ def test_interruption_exits_130():
     assert out == ""
     assert err.splitlines()[-1] == "spinodal: interrupted"
     assert "Traceback" not in err
+
+
+def test_scan_and_status(run, tmp_path):
+    head = ("scan", "copy-head/softmax", "L=32", "V=8")
+    tail = ("--out", str(tmp_path / "store"), "--json")
+    command = (*head, "--over", "P=320:340:2", *tail)
+    assert json.loads(run(*command)[1])["solved"] == 2
+    assert "give --resume" in run(*command)[2]
+    assert json.loads(run(*command, "--resume")[1])["there"] == 2
+    held = json.loads(run("status", str(tmp_path / "store"), "--json")[1])
+    assert (held["records"], held["left"]) == ({"ok": 2}, 0)
+    for words, complaint in (
+        (("status", str(tmp_path)), "no record store"),
+        ((*head, "--over", "P=1:2:2", "--over", "P=1:2:2", *tail), "P is given twice"),
+        ((*head, "--over", "T=0:1:2", *tail), "neither given nor an axis"),
+        ((*head, "--over", "P=1:2", *tail), "is no axis"),
+    ):
+        code, out, err = run(*words)
+        assert (code, out) == (2, "")
+        assert complaint in err

@@ -1,0 +1,167 @@
+r"""Scans: stationary points or fixed points over a grid of the control and the parameters, kept as records.
+
+Each point of the grid is one record, appended as soon as it is solved, so that a scan that is stopped at any instant goes
+on where it was. A point that fails is a record, too, with the reason, and does not stop the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import sympy
+from sympy import Rational, srepr
+
+from derive.action import SetupError
+from derive.exact import ExactnessError, parse_rational
+from numerics.points import Number, Points
+from numerics.store import Record, Store
+
+if TYPE_CHECKING:
+    from derive.action import EffectiveAction, Setup
+    from derive.state_evolution import StateEvolution
+
+    Problem = EffectiveAction | StateEvolution
+
+__all__ = ["Axis", "Tally", "about", "grid", "parse_axis", "scan"]
+
+_LOG_DIGITS = 12
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parameter or the control, and its values in ascending order."""
+
+    name: str
+    values: tuple[Rational, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many points of a grid were solved now, were there already, and are recorded as something else than ok."""
+
+    solved: int
+    there: int
+    amiss: int
+
+
+def parse_axis(text: str) -> Axis:
+    """Read ``NAME=LO:HI:N`` or ``NAME=LO:HI:N:log``; raises `SetupError`.
+
+    Values are exact: evenly spaced rationals, on a logarithmic axis rounded to twelve digits.
+    """
+    name, _, rest = text.partition("=")
+    parts = rest.split(":")
+    if not name or len(parts) not in (3, 4) or (len(parts) == 4 and parts[3] != "log"):
+        raise SetupError(f"{text!r} is no axis; write NAME=LO:HI:N or NAME=LO:HI:N:log, such as alpha=1/2:2:16")
+    try:
+        low, high, count = (parse_rational(part) for part in parts[:3])
+    except ExactnessError as error:
+        raise SetupError(f"{name}: {error}") from None
+    if not count.is_Integer or not 1 <= count <= _MOST:
+        raise SetupError(f"{text!r}: the number of values must be a whole number from 1 to {_MOST}")
+    if low > high or (low == high) != (count == 1):
+        raise SetupError(f"{text!r}: the lower end must lie below the upper one, and one value be both")
+    if len(parts) == 4 and low <= 0:
+        raise SetupError(f"{text!r}: a logarithmic axis must begin above zero")
+    steps = max(int(count) - 1, 1)
+    if len(parts) == 3:
+        values = tuple(low + (high - low) * Rational(k, steps) for k in range(int(count)))
+    else:
+        values = tuple(_between(low, high, Rational(k, steps)) for k in range(int(count)))
+    return Axis(name, values, text)
+
+
+def _between(low: Rational, high: Rational, share: Rational) -> Rational:
+    """low^(1 - share) high^share to twelve digits; the ends as they are."""
+    if share in (0, 1):
+        return high if share else low
+    with mpmath.workdps(_LOG_DIGITS + 10):
+        a, b = (mpmath.log(mpmath.mpf(int(end.p)) / int(end.q)) for end in (low, high))
+        value = mpmath.exp(a + (b - a) * int(share.p) / int(share.q))
+        return parse_rational(mpmath.nstr(value, _LOG_DIGITS, min_fixed=1, max_fixed=0))
+
+
+def grid(axes: Sequence[Axis]) -> Iterator[dict[str, Rational]]:
+    """The points of the grid by name, the last axis fastest."""
+    for values in product(*(axis.values for axis in axes)):
+        yield dict(zip((axis.name for axis in axes), values, strict=True))
+
+
+def about(theory: str, problem: Problem, setup: Setup, axes: Sequence[Axis], digits: int) -> dict[str, str]:
+    """What a store of this scan is made for; a scan of anything else is refused by it."""
+    swept = {axis.name for axis in axes}
+    fixed = {name: text for name, text in setup.as_text().items() if name not in swept}
+    if setup.control is not None and problem.control.name not in swept:
+        fixed[problem.control.name] = str(setup.control)
+    formula = problem.value if hasattr(problem, "value") else problem.potential
+    return {
+        "theory": theory,
+        "parameters": ", ".join(f"{name}={text}" for name, text in sorted(fixed.items())),
+        "axes": " ".join(axis.text for axis in axes),
+        "points": str(len(list(grid(axes)))),
+        "digits": str(digits),
+        "expression": hashlib.sha256(srepr(formula).encode()).hexdigest(),
+    }
+
+
+def scan(
+    problem: Problem,
+    setups: Sequence[Setup],
+    solve: Callable[..., Points],
+    store: Store,
+    digits: int,
+    progress: Callable[[int], None] | None = None,
+) -> Tally:
+    """Solve every setup (each with its control) whose record is not in ``store`` yet; ``progress`` gets their number."""
+    solved = there = 0
+    versions = {"sympy": sympy.__version__, "mpmath": mpmath.__version__, "expression": store.about()["expression"]}
+    for setup in setups:
+        inputs = {**setup.as_text(), problem.control.name: str(setup.control)}
+        if store.holds("point", inputs):
+            there += 1
+        else:
+            store.append([_solved(problem, setup, solve, digits, inputs, versions)])
+            solved += 1
+        if progress is not None:
+            progress(1)
+    counts = store.count()
+    return Tally(solved, there, sum(counts.values()) - counts.get("ok", 0))
+
+
+def _solved(
+    problem: Problem,
+    setup: Setup,
+    solve: Callable[..., Points],
+    digits: int,
+    inputs: Mapping[str, str],
+    versions: Mapping[str, str],
+) -> Record:
+    begin = time.perf_counter()
+    try:
+        points = solve(problem, setup, digits=digits)
+    except (ArithmeticError, ValueError) as error:
+        return Record(
+            "point", inputs, status=f"failed: {error}", made_with=versions, seconds=time.perf_counter() - begin
+        )
+    values, errors = {}, {}
+    for place, point in enumerate(points):
+        head = f"{place}.{point.name}"
+        values[f"{head}.stability"] = point.stability.value
+        numbers: dict[str, Any] = {**point.order_parameters, "action": point.action, **point.observables}
+        for name, number in numbers.items():
+            values[f"{head}.{name}"], errors[f"{head}.{name}"] = _texts(number)
+    return Record(
+        "point", inputs, values, errors, points.status.value, made_with=versions, seconds=time.perf_counter() - begin
+    )
+
+
+def _texts(number: Number) -> tuple[str, str]:
+    return number.text, number.bound

@@ -1,0 +1,175 @@
+r"""The record store: solved points, appended one by one, never changed, never lost.
+
+A store is a folder with one SQLite file. SQLite, not a set of Parquet files: every append is a transaction, so a killed
+process leaves whole records or none; two writers are serialised by the file itself; a point is found by its inputs
+without reading the rest; and the file opens anywhere, for ever. Columns for analysis are one query away.
+
+A record is one solved (or failed) point: its inputs, the values as decimal strings with their errors, a status, and what
+it was computed with. Its key is the kind and the inputs; the first record of a key stays.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+__all__ = ["Record", "Store", "StoreError"]
+
+SCHEMA = 1
+_FILE = "records.sqlite"
+_WAIT = 60.0
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+_TABLES = """
+create table about (name text primary key, text text not null);
+create table records (
+  place integer primary key, kind text not null, inputs text not null, numbers text not null, errors text not null,
+  status text not null, residual text not null, made_with text not null, seconds real not null, unique (kind, inputs)
+);
+create trigger kept before update on records begin select raise(abort, 'records are never changed'); end;
+create trigger whole before delete on records begin select raise(abort, 'records are never deleted'); end;
+"""
+
+
+class StoreError(ValueError):
+    """A folder holds no store, another kind of store, or one that this version does not read."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One point: ``inputs`` (exact, as text), ``values`` and ``errors`` (decimal strings), and how it ended.
+
+    ``made_with`` holds the hash of the expression and the versions that produced the numbers.
+    """
+
+    kind: str
+    inputs: Mapping[str, str]
+    values: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    errors: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    status: str = "ok"
+    residual: str = ""
+    made_with: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    seconds: float = 0.0
+
+
+def _text(mapping: Mapping[str, str]) -> str:
+    return json.dumps(dict(mapping), sort_keys=True, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Store:
+    """The records in ``folder``; made by `create` or `open`."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path, about: Mapping[str, str]) -> Store:
+        """The store in ``folder``, made if there is none; one made for something else than ``about`` is refused."""
+        folder.mkdir(parents=True, exist_ok=True)
+        store = cls(folder)
+        with store._connection() as connection:
+            # One transaction from the look to the last table: two that create at once meet one store.
+            connection.execute("begin exclusive")
+            if not connection.execute("select count(*) from sqlite_master").fetchone()[0]:
+                for statement in _statements(_TABLES):
+                    connection.execute(statement)
+                rows = {**about, "schema": str(SCHEMA)}.items()
+                connection.executemany("insert into about values (?, ?)", rows)
+            connection.execute("commit")
+        found = store.about()
+        differ = sorted(name for name in about if found.get(name) != about[name])
+        if differ:
+            raise StoreError(
+                f"{folder} holds a store with {differ[0]} = {found.get(differ[0])!r}, not {about[differ[0]]!r};"
+                " give another folder"
+            )
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """The store in ``folder``; raises `StoreError` where there is none or it is of another version."""
+        if not (folder / _FILE).is_file():
+            raise StoreError(f"{folder} holds no record store")
+        store = cls(folder)
+        store.about()
+        return store
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self.folder / _FILE, timeout=_WAIT, isolation_level=None)) as connection:
+            try:
+                connection.execute("pragma synchronous = full")
+                yield connection
+            except sqlite3.DatabaseError as error:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise StoreError(f"{self.folder / _FILE}: {error}") from None
+
+    def about(self) -> dict[str, str]:
+        """What the store was made for; raises `StoreError` for another version's."""
+        with self._connection() as connection:
+            about = dict(connection.execute("select name, text from about").fetchall())
+        if about.get("schema") != str(SCHEMA):
+            raise StoreError(f"{self.folder} is a store of version {about.get('schema')}; this one reads {SCHEMA}")
+        return about
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Add the records whose key is new, all of them or none; how many those were."""
+        rows = [
+            (
+                r.kind,
+                _text(r.inputs),
+                _text(r.values),
+                _text(r.errors),
+                r.status,
+                r.residual,
+                _text(r.made_with),
+                r.seconds,
+            )
+            for r in records
+        ]
+        with self._connection() as connection:
+            connection.execute("begin immediate")
+            before = connection.total_changes
+            connection.executemany(
+                "insert or ignore into records (kind, inputs, numbers, errors, status, residual, made_with, seconds)"
+                " values (?, ?, ?, ?, ?, ?, ?, ?)",
+                rows,
+            )
+            connection.execute("commit")
+            return connection.total_changes - before
+
+    def holds(self, kind: str, inputs: Mapping[str, str]) -> bool:
+        with self._connection() as connection:
+            query = "select 1 from records where kind = ? and inputs = ?"
+            return connection.execute(query, (kind, _text(inputs))).fetchone() is not None
+
+    def records(self, kind: str | None = None) -> Iterator[Record]:
+        """The records in the order in which they came."""
+        query = "select kind, inputs, numbers, errors, status, residual, made_with, seconds from records"
+        with self._connection() as connection:
+            chosen = connection.execute(f"{query} where ? is null or kind = ? order by place", (kind, kind))
+            for row in chosen.fetchall():
+                of, inputs, values, errors, status, residual, made_with, seconds = row
+                texts = (json.loads(inputs), json.loads(values), json.loads(errors))
+                yield Record(of, *texts, status, residual, json.loads(made_with), seconds)
+
+    def count(self) -> dict[str, int]:
+        """How many records there are of each status."""
+        with self._connection() as connection:
+            return dict(connection.execute("select status, count(*) from records group by status order by status"))
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script; a trigger holds semicolons of its own."""
+    pending = ""
+    for line in script.strip().splitlines():
+        pending += line + "\n"
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""

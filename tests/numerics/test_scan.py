@@ -1,0 +1,109 @@
+"""Scans over grids: exact axes, one record a point, and going on where it was stopped."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sympy import Rational
+
+from derive.action import SetupError
+from derive.catalogue import find
+from numerics.scan import about, grid, parse_axis, scan
+from numerics.stationary import minima
+from numerics.store import Store, StoreError
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_axes_are_exact():
+    assert parse_axis("P=1/3:1:3").values == (Rational(1, 3), Rational(2, 3), 1)
+    assert parse_axis("P=5:5:1").values == (5,)
+    log = parse_axis("L=1:100:3:log").values
+    assert (log[0], log[2]) == (1, 100)
+    assert log[1] == 10
+    names = [tuple(point.values()) for point in grid([parse_axis("a=1:2:2"), parse_axis("b=3:4:2")])]
+    assert names == [(1, 3), (1, 4), (2, 3), (2, 4)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "P",
+        "P=1:2",
+        "P=2:1:3",
+        "P=1:2:0",
+        "P=1:2:2.5",
+        "P=1:1:2",
+        "P=1:2:3:lin",
+        "P=0:2:3:log",
+        "P=exit():2:3",
+        "=1:2:3",
+    ],
+)
+def test_bad_axes_are_refused(text):
+    with pytest.raises(SetupError):
+        parse_axis(text)
+
+
+def softmax(axis):
+    action = find("copy-head/softmax").action()
+    line = parse_axis(axis)
+    setups = [action.setup({"L": 32, "V": 8, **point}) for point in grid([line])]
+    return action, setups, about("copy-head/softmax", action, setups[0], [line], 15)
+
+
+def test_each_point_is_solved_once(tmp_path):
+    action, setups, purpose = softmax("P=300:340:3")
+    store = Store.create(tmp_path, purpose)
+    first = scan(action, setups[:2], minima, store, 15)
+    again = scan(action, setups, minima, store, 15)
+    assert (first.solved, first.there, again.solved, again.there, again.amiss) == (2, 0, 1, 2, 0)
+    record = list(store.records("point"))[1]
+    assert record.inputs == {"L": "32", "V": "8", "gamma_w": "1", "gamma_g": "1", "T": "0", "P": "320"}
+    expected = minima(action, setups[1])[0]
+    assert record.values[f"0.{expected.name}.s"] == expected.order_parameters["s"].text
+    assert record.errors[f"0.{expected.name}.s"] == expected.order_parameters["s"].bound
+    assert len(record.made_with["expression"]) == 64
+
+
+def test_another_grid_is_refused(tmp_path):
+    Store.create(tmp_path, softmax("P=300:340:3")[2])
+    with pytest.raises(StoreError, match="axes"):
+        Store.create(tmp_path, softmax("P=300:340:4")[2])
+
+
+def test_a_failure_is_a_record_and_the_scan_goes_on(tmp_path):
+    action, setups, purpose = softmax("P=300:340:3")
+
+    def sometimes(action, setup, digits):
+        if setup.control == 320:
+            raise ArithmeticError("lost")
+        return minima(action, setup, digits)
+
+    store = Store.create(tmp_path, purpose)
+    assert scan(action, setups, sometimes, store, 15).amiss == 1
+    assert [record.status for record in store.records()] == ["ok", "failed: lost", "ok"]
+
+
+def test_a_killed_scan_goes_on(tmp_path):
+    command = [sys.executable, "-m", "spinodal", "scan", "copy-head/softmax", "L=32", "V=8", "--over", "P=200:400:400"]
+    command += ["--out", str(tmp_path / "store"), "--quiet"]
+    running = subprocess.Popen(command, cwd=ROOT)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and running.poll() is None:
+        time.sleep(0.2)
+        if (tmp_path / "store" / "records.sqlite").is_file() and sum(
+            Store.open(tmp_path / "store").count().values()
+        ) > 1:
+            break
+    running.kill()
+    assert running.wait() != 0
+    store = Store.open(tmp_path / "store")
+    kept = list(store.records())
+    assert 1 < len(kept) < 400
+    action, setups, _ = softmax("P=200:400:400")
+    tally = scan(action, setups[: len(kept) + 2], minima, store, 15)
+    assert (tally.there, tally.solved) == (len(kept), 2)
+    assert list(store.records())[: len(kept)] == kept
