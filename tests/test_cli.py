@@ -415,3 +415,10 @@ def test_scan_and_status(run, tmp_path):
         code, out, err = run(*words)
         assert (code, out) == (2, "")
         assert complaint in err
+
+
+def test_checks_with_averages_are_run(run):
+    code, out, err = run("derive", "positional-semantic", "--check", "--quiet")
+    assert (code, err) == (0, "")
+    assert "31 checks, none failed" in out
+    assert "averages equal" in out

@@ -19,7 +19,7 @@ from numerics.averages.rules import Split
 
 __all__ = ["EVALUATORS"]
 
-_RULE = Split()
+_RULE = Split(0.8, 15, 5.7)
 _ROUNDING, _POWER = 1e-5, 1e-2
 
 
