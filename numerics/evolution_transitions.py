@@ -42,10 +42,11 @@ _TOLERANCE = 1e-6
 _MOST = 25  # evaluations of a step along a branch: a longer step is retried shorter
 _DELTA = 1e-3
 _JUMP = 0.05  # of the scales: a solution farther from its prediction is on another branch
-_SMALL = 0.1  # of the scales: an overlap this small at the end of a branch is about to vanish
+_SMALL = 0.3  # of the scales: an overlap this small at the end of a branch is about to vanish
 _GONE = 1e-4  # of the scales: an overlap this small has left its sector
 _ROUNDS = 8
-_LOCATED = 1e-6  # in the logarithm of the control, on the coarse rule
+_APART = 0.02  # of the bracket
+_LOCATED = 1e-5  # in the logarithm of the control, on the coarse rule
 _TIGHT = 1e-9
 _SETTLED = 0.02  # of the digits asked for: a step that needs no second
 
@@ -203,26 +204,32 @@ def _station(evolution: Evolution, solution: Solution) -> Station:
     )
 
 
-def growths(evolution: Evolution, solution: Solution, rule: Rule, rough: bool = False) -> dict[str, float]:
+def growths(
+    evolution: Evolution, solution: Solution, rule: Rule, rough: bool = False, only: str | None = None
+) -> dict[str, float]:
     """By what factor an update multiplies each overlap that vanishes at ``solution``: real eigenvalues of its block of G'.
 
     The update is odd in these overlaps, so that G(d)/d at two d gives the slope, at one a ``rough`` one. An eigenvalue goes
-    by the overlap that leads its eigenvector; a complex pair does not make anything grow from zero and is left out.
+    by the overlap that leads its eigenvector; a complex pair does not make anything grow from zero and is left out. Where
+    the overlap ``only`` turns out to be uncoupled from the others, the others are not looked at.
     """
+    names = [overlap.name for overlap in evolution.theory.overlaps]
     places = np.flatnonzero(~evolution.free(solution.sector))
     block = np.zeros((len(places), len(places)))
-    for column, place in enumerate(places):
+    for column, place in sorted(enumerate(places), key=lambda pair: names[pair[1]] != only):
         ratios = []
         for factor in (1.0,) if rough else (1.0, 2.0):
             step = np.zeros(evolution.n)
             step[place] = factor * _DELTA * evolution.scales[place]
             ratios.append(evolution.update(solution.x + step, solution.control, rule)[places] / step[place])
         block[:, column] = ratios[0] if rough else (4 * ratios[0] - ratios[1]) / 3
+        if names[place] == only and not np.delete(block[:, column], column).any():
+            return {names[place]: float(block[column, column])}
     values, vectors = np.linalg.eig(block) if len(places) else (np.zeros(0), np.zeros((0, 0)))
     named = {}
     for value, vector in zip(values, vectors.T, strict=True):
         if abs(value.imag) < 1e-9:
-            named[evolution.theory.overlaps[places[int(np.argmax(np.abs(vector)))]].name] = float(value.real)
+            named[names[places[int(np.argmax(np.abs(vector)))]]] = float(value.real)
     return named
 
 
@@ -261,7 +268,7 @@ def _instabilities(evolution: Evolution, traced: Sequence[Branch]) -> Iterator[E
     for branch, overlap in product(traced, (overlap.name for overlap in evolution.theory.overlaps)):
 
         def excess(solutions: tuple[Solution, ...], rule: Rule, overlap: str = overlap) -> float:
-            return growths(evolution, solutions[0], rule).get(overlap, math.nan) - 1
+            return growths(evolution, solutions[0], rule, only=overlap).get(overlap, math.nan) - 1
 
         for a, b in pairwise(branch.stations):
             p, q = (station.growths.get(overlap, math.nan) for station in (a, b))
@@ -291,11 +298,11 @@ def _crossings(evolution: Evolution, traced: Sequence[Branch]) -> Iterator[Event
 
 
 def _solved(evolution: Evolution, event: Event, digits: int) -> Transition:
-    """The secant from the bracket on the coarse rule; on each finer one it goes on with the slope that it has.
+    """The secant from the bracket on the second rule; on each finer one it goes on with the slope that it has.
 
     The error of the value is its last move between rules, which are several times apart in accuracy.
     """
-    (a, b), rule = event.between, evolution.ladder[0]
+    (a, b), rule = event.between, evolution.ladder[1]
     nearest = tuple(branch.nearest((a + b) / 2).solution for branch in event.members)
     states = {
         t: tuple(replace(s, x=branch.predicted(t)) for s, branch in zip(nearest, event.members, strict=True))
@@ -308,11 +315,12 @@ def _solved(evolution: Evolution, event: Event, digits: int) -> Transition:
         return (event.function(moved, rule) if all(s.found for s in moved) else math.nan), moved
 
     (fa, _), (fb, solutions) = (at(t, rule, states[t]) for t in (a, b))
-    t, slope = b, math.nan
+    t, slope, width = b, math.nan, b - a
     for _ in range(_ROUNDS):
         if a == b or fa == fb:
             break
-        slope = (fb - fa) / (b - a)
+        # The slope of points close together would be that of the rule's own wiggles.
+        slope = (fb - fa) / (b - a) if abs(b - a) > _APART * width or math.isnan(slope) else slope
         t = min(max(b - fb / slope, event.between[0]), event.between[1]) if math.isfinite(slope) else math.nan
         if not math.isfinite(t) or abs(t - b) < _LOCATED:
             break
@@ -322,16 +330,18 @@ def _solved(evolution: Evolution, event: Event, digits: int) -> Transition:
         a, fa = (b, fb) if (value < 0) != (fb < 0) or abs(fb) < abs(fa) else (a, fa)
         b, fb = t, value
     error = math.inf
-    for rule in evolution.ladder[1:]:
+    for rule in evolution.ladder[2:]:
         before = t
         for _ in range(2):
             value, solutions = at(t, rule, solutions)
             step = -value / slope
+            if not abs(step) <= width:  # away from the bracket, or not a number
+                return _transition(evolution, event, t, width, solutions, digits)
             t += step
-            if not abs(step) > _SETTLED * 10.0**-digits:
+            if abs(step) <= _SETTLED * 10.0**-digits:
                 break
         error = abs(t - before)
-        if not math.isfinite(t) or error < 0.5 * 10.0**-digits:
+        if error < 0.5 * 10.0**-digits:
             break
     return _transition(evolution, event, t, error, solutions, digits)
 
