@@ -79,8 +79,8 @@ def growth(potential: Expr, pair: Pair) -> Expr:
 class StateEvolution:
     """The stationary points of ``potential`` over overlaps and conjugates, driven by ``control``.
 
-    ``reported`` are the overlaps shown as order parameters (all by default). The value of the potential at a stationary
-    point is the action of the phase (the training loss per dimension, for learning at zero temperature).
+    The value of the potential at a stationary point is the action of the phase (the training loss per dimension, for
+    learning at zero temperature).
     Raises `ExactnessError` when a formula holds a float, a symbol twin or an undeclared symbol, or when an overlap and
     its conjugate are not paired in a product.
     """
@@ -117,6 +117,11 @@ class StateEvolution:
                 raise ExactnessError(
                     f"{pair.overlap} and {pair.conjugate} are not paired in a product in {self.name!r}"
                 )
+
+    @property
+    def value(self) -> Expr:
+        """The potential, under the name that an action gives it."""
+        return self.potential
 
     @property
     def order_parameters(self) -> tuple[Pair, ...]:

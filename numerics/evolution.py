@@ -8,6 +8,7 @@ choice: the averages are numerical and carry five to eight digits, with an estim
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -60,19 +61,19 @@ class Evolution:
         """The values of the arguments at a point."""
         return np.array([*x, control, *map(float, self.setup.values.values())])
 
-    @cached_property
-    def _chained(self) -> tuple[Expr, ...]:
-        """The next overlaps as functions of the present ones: the prior after the channel."""
-        return tuple(value.xreplace(dict(self.theory.channel)) for value in self.theory.prior.values())
+    def _closed(self, expressions: Iterable[Expr]) -> Averaged:
+        """``expressions`` compiled as functions of the overlaps alone, with what the channel makes of these put in."""
+        channel = dict(self.theory.channel)
+        return Averaged.compiled([expression.xreplace(channel) for expression in expressions], self.arguments)
 
     @cached_property
     def _update(self) -> Averaged:
-        return Averaged.compiled(self._chained, self.arguments)
+        """The next overlaps as functions of the present ones: the prior after the channel."""
+        return self._closed(self.theory.prior.values())
 
     @cached_property
     def _measured(self) -> Averaged:
-        formulas = (self.theory.potential, *(o.value for o in self.theory.observables), *self._levels)
-        return Averaged.compiled([f.xreplace(dict(self.theory.channel)) for f in formulas], self.arguments)
+        return self._closed((self.theory.potential, *(o.value for o in self.theory.observables), *self._levels))
 
     @property
     def _levels(self) -> tuple[Expr, ...]:
@@ -96,9 +97,7 @@ class Evolution:
     def evaluated(self, expression: Expr, x: Array, control: float, rule: Rule) -> float:
         """One expression in overlaps, conjugates and parameters, at a point."""
         if expression not in self._compiled:
-            self._compiled[expression] = Averaged.compiled(
-                [expression.xreplace(dict(self.theory.channel))], self.arguments
-            )
+            self._compiled[expression] = self._closed([expression])
         return float(self._compiled[expression].values(self.at(x, control), rule)[0])
 
     @cached_property

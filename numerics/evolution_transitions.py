@@ -5,8 +5,7 @@ r"""The transitions of a state evolution along its control: where its branches e
 Branches are traced through the window on a coarse rule, each solution from the one before. Coexistences (two stable
 branches share the potential), instabilities (an overlap that vanishes by symmetry begins to grow, at a pitchfork) and
 crossings of an observable with its level are bracketed there, solved for, and carried through finer rules until the
-value stands still to the digits asked for. Its error is its last move, or what the rule leaves in the function that
-vanishes, whichever is larger.
+value stands still to the digits asked for. Its error is its last move from one rule to the next.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
 from numerics.points import PhasePoint, Status, Transition, TransitionKind, Transitions, number
-from numerics.sectors import Solution, carried, located
+from numerics.sectors import Solution, carried, located, slope_along
 
 if TYPE_CHECKING:
     from derive.action import Observable, Setup
@@ -40,13 +39,12 @@ _SEEDS = 2
 _LONGEST, _SHORTEST = 0.25, 0.02  # steps, in the logarithm of the control
 _TOLERANCE = 1e-6
 _MOST = 25  # evaluations of a step along a branch: a longer step is retried shorter
-_DELTA = 1e-3
 _JUMP = 0.05  # of the scales: a solution farther from its prediction is on another branch
 _SMALL = 0.3  # of the scales: an overlap this small at the end of a branch is about to vanish
 _GONE = 1e-4  # of the scales: an overlap this small has left its sector
 _ROUNDS = 8
 _APART = 0.02  # of the bracket
-_LOCATED = 1e-5  # in the logarithm of the control, on the coarse rule
+_LOCATED = 1e-5  # in the logarithm of the control, before the finer rules
 _TIGHT = 1e-9
 _SETTLED = 0.02  # of the digits asked for: a step that needs no second
 
@@ -216,13 +214,12 @@ def growths(
     names = [overlap.name for overlap in evolution.theory.overlaps]
     places = np.flatnonzero(~evolution.free(solution.sector))
     block = np.zeros((len(places), len(places)))
+    zero = np.zeros(evolution.n)  # the update leaves the overlaps of the block where they vanish
     for column, place in sorted(enumerate(places), key=lambda pair: names[pair[1]] != only):
-        ratios = []
-        for factor in (1.0,) if rough else (1.0, 2.0):
-            step = np.zeros(evolution.n)
-            step[place] = factor * _DELTA * evolution.scales[place]
-            ratios.append(evolution.update(solution.x + step, solution.control, rule)[places] / step[place])
-        block[:, column] = ratios[0] if rough else (4 * ratios[0] - ratios[1]) / 3
+        block[:, column] = slope_along(evolution, solution, rule, place, zero)[places]
+        if not rough:
+            wide = slope_along(evolution, solution, rule, place, zero, 2.0)[places]
+            block[:, column] = (4 * block[:, column] - wide) / 3
         if names[place] == only and not np.delete(block[:, column], column).any():
             return {names[place]: float(block[column, column])}
     values, vectors = np.linalg.eig(block) if len(places) else (np.zeros(0), np.zeros((0, 0)))

@@ -7,11 +7,12 @@ on where it was. A point that fails is a record, too, with the reason, and does 
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mpmath
 import sympy
@@ -101,14 +102,13 @@ def about(theory: str, problem: Problem, setup: Setup, axes: Sequence[Axis], dig
     fixed = {name: text for name, text in setup.as_text().items() if name not in swept}
     if setup.control is not None and problem.control.name not in swept:
         fixed[problem.control.name] = str(setup.control)
-    formula = problem.value if hasattr(problem, "value") else problem.potential
     return {
         "theory": theory,
         "parameters": ", ".join(f"{name}={text}" for name, text in sorted(fixed.items())),
         "axes": " ".join(axis.text for axis in axes),
-        "points": str(len(list(grid(axes)))),
+        "points": str(math.prod(len(axis.values) for axis in axes)),
         "digits": str(digits),
-        "expression": hashlib.sha256(srepr(formula).encode()).hexdigest(),
+        "expression": hashlib.sha256(srepr(problem.value).encode()).hexdigest(),
     }
 
 
@@ -155,13 +155,9 @@ def _solved(
     for place, point in enumerate(points):
         head = f"{place}.{point.name}"
         values[f"{head}.stability"] = point.stability.value
-        numbers: dict[str, Any] = {**point.order_parameters, "action": point.action, **point.observables}
+        numbers: dict[str, Number] = {**point.order_parameters, "action": point.action, **point.observables}
         for name, number in numbers.items():
-            values[f"{head}.{name}"], errors[f"{head}.{name}"] = _texts(number)
+            values[f"{head}.{name}"], errors[f"{head}.{name}"] = number.text, number.bound
     return Record(
         "point", inputs, values, errors, points.status.value, made_with=versions, seconds=time.perf_counter() - begin
     )
-
-
-def _texts(number: Number) -> tuple[str, str]:
-    return number.text, number.bound

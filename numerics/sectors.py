@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numerics.averages.estimate import Rule
+from numerics.averages.expression import Values
 from numerics.evolution import Evolution
 from numerics.fixed_point import FixedPoint, Outcome, fixed_point
 from numerics.points import Kind, Number, Point, Points, SolverError, Stability, Status, justified, number
@@ -29,14 +30,13 @@ if TYPE_CHECKING:
     from derive.state_evolution import Sector, StateEvolution
 
 __all__ = [
-    "Measured",
     "Search",
     "Solution",
     "carried",
     "located",
     "measured",
-    "refined",
     "same",
+    "slope_along",
     "spectrum",
     "witnessed",
 ]
@@ -72,14 +72,6 @@ class Solution:
     def slow(self) -> float:
         """The largest real eigenvalue of G' within the sector."""
         return -np.inf if self.slope is None else largest_real(np.linalg.eigvals(self.slope).astype(complex))
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Numbers of shape (k,) with the errors that the rule leaves."""
-
-    values: Array
-    errors: Array
 
 
 class Search(NamedTuple):
@@ -172,18 +164,7 @@ def witnessed(evolution: Evolution, solution: Solution) -> Array:
     return x
 
 
-def refined(
-    evolution: Evolution, solution: Solution, rules: Sequence[Rule], enough: Callable[[Solution], bool]
-) -> Solution:
-    """``solution`` on finer rules, up to the first on which it is ``enough``."""
-    for rule in rules:
-        if not solution.found or (solution.rule is not None and enough(solution)):
-            break
-        solution = carried(evolution, solution.control, solution.sector, solution.x, rule, solution.slope)
-    return solution
-
-
-def measured(evolution: Evolution, solution: Solution, witness: Array) -> Measured:
+def measured(evolution: Evolution, solution: Solution, witness: Array) -> Values:
     """The overlaps, the potential, the observables and the levels at a solution.
 
     Errors are the distances to the same numbers at the ``witness`` on the coarser rule; an overlap or potential whose two
@@ -193,7 +174,7 @@ def measured(evolution: Evolution, solution: Solution, witness: Array) -> Measur
     coarse = evolution.measured(witness, solution.control, solution.rule.coarser())
     main = evolution.n + 1
     suggested = pooled(fine[:main], coarse[:main])
-    return Measured(fine, np.concatenate([suggested, np.abs(fine - coarse)[main:]]))
+    return Values(fine, np.concatenate([suggested, np.abs(fine - coarse)[main:]]))
 
 
 def pooled(fine: Array, coarse: Array) -> Array:
@@ -217,13 +198,22 @@ def slope_within(evolution: Evolution, solution: Solution, rule: Rule, chosen: N
     The overlaps that vanish in a sector by symmetry decouple from the others, so that two blocks are all there is.
     """
     places = np.flatnonzero(chosen)
-    base = evolution.update(solution.x, solution.control, rule)[places] if solution.x[places].any() else 0.0
-    columns = []
-    for place in places:
-        step = np.zeros(evolution.n)
-        step[place] = _STEP * (abs(solution.x[place]) or evolution.scales[place])
-        columns.append((evolution.update(solution.x + step, solution.control, rule)[places] - base) / step[place])
+    base = evolution.update(solution.x, solution.control, rule) if solution.x[places].any() else np.zeros(evolution.n)
+    columns = [slope_along(evolution, solution, rule, place, base)[places] for place in places]
     return np.array(columns).T.reshape(len(places), len(places))
+
+
+def slope_along(
+    evolution: Evolution, solution: Solution, rule: Rule, place: int | np.integer, base: Array, stretch: float = 1.0
+) -> Array:
+    """The column (n,) of G' of one overlap by a one-sided difference from ``base`` = G at the solution.
+
+    ``stretch`` multiplies the step.
+    """
+    step = np.zeros(evolution.n)
+    step[place] = stretch * _STEP * (abs(solution.x[place]) or evolution.scales[place])
+    slope: Array = (evolution.update(solution.x + step, solution.control, rule) - base) / step[place]
+    return slope
 
 
 # --- the points of one control ---
@@ -275,27 +265,22 @@ class _Solved:
 def _solved(evolution: Evolution, solution: Solution, digits: int) -> _Solved:
     (rough, _), (values, slope) = (spectrum(evolution, solution, rule) for rule in evolution.ladder[:2])
     growth, witness = largest_real(values), largest_real(rough)
-    best: Measured | None = None
-
-    def enough(candidate: Solution) -> bool:
-        nonlocal best
-        witness, share = witnessed(evolution, candidate), 0.5 * 10.0**-digits
-        last = candidate.rule == evolution.ladder[-1]
-        if not last and np.any(np.abs(witness - candidate.x) > share * np.abs(candidate.x)):
-            return False  # what is measured there would not have the digits either
-        best = measured(evolution, candidate, witness)
-        main = slice(0, evolution.n + 1)
-        return bool(np.all(best.errors[main] <= share * np.abs(best.values[main])))
-
-    finest = refined(evolution, replace(solution, slope=slope), evolution.ladder[1:], enough)
-    if finest.found and finest.rule == evolution.ladder[-1]:
-        enough(finest)
-    if best is None or not finest.found:
-        raise SolverError(f"the {solution.sector.name} solution was lost on a finer rule")
-    main, count = evolution.n + 1, evolution.n + 1 + len(evolution.theory.observables)
+    solution = replace(solution, slope=slope)
+    share, main = 0.5 * 10.0**-digits, evolution.n + 1
+    for rule in (*evolution.ladder[1:], None):
+        nearby = witnessed(evolution, solution)
+        # Where the overlaps have not the digits, what is measured has not either; the last rule says what there is.
+        if rule is None or np.all(np.abs(nearby - solution.x) <= share * np.abs(solution.x)):
+            best = measured(evolution, solution, nearby)
+            if rule is None or np.all(best.errors[:main] <= share * np.abs(best.values[:main])):
+                break
+        solution = carried(evolution, solution.control, solution.sector, solution.x, rule, solution.slope)
+        if not solution.found:
+            raise SolverError(f"the {solution.sector.name} solution was lost on a finer rule")
+    count = main + len(evolution.theory.observables)
     pairs = list(zip(best.values[:count], best.errors[:count], strict=True))
     numbers = [number(*pair, digits) for pair in pairs[:main]] + [justified(*pair, digits) for pair in pairs[main:]]
-    return _Solved(finest, tuple(numbers), justified(growth, abs(growth - witness), digits))
+    return _Solved(solution, tuple(numbers), justified(growth, abs(growth - witness), digits))
 
 
 def largest_real(values: NDArray[np.complex128]) -> float:
