@@ -112,12 +112,16 @@ class Phase:
 
 @dataclass(frozen=True)
 class Observable:
-    """A named function of order parameters, control and parameters; ``crossover`` is the level that marks a crossover."""
+    """A named function of order parameters, control and parameters; ``crossover`` is the level that marks a crossover.
+
+    ``readings`` say what values up to each bound mean, in ascending order of the bounds.
+    """
 
     name: str
     value: Expr
     meaning: str
     crossover: Expr | None = None
+    readings: tuple[tuple[Expr, str], ...] = ()
 
 
 @dataclass(frozen=True)

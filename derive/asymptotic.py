@@ -1,8 +1,9 @@
-r"""Asymptotic series in the size of a theory, as its derivation states them.
+r"""Asymptotic series in the size of a theory or in its control, as its derivation states them.
 
 .. math:: \frac{P(L)}{\mathrm{scale}(L)} = \mathrm{terms}_0 + \ldots + \mathrm{terms}_n + \mathrm{next} + \ldots
 
-A theory declares which transition a series describes; ``numerics.asymptotics`` compares it with the exact transition.
+A theory declares which transition a series describes; ``numerics.asymptotics`` compares it with the exact transition. A
+state evolution declares laws of its fixed points; ``numerics.evolution_asymptotics`` compares them with fixed points.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 import mpmath
 from sympy import Add, Dummy, Expr, S, Symbol, expand, factor, lambdify, latex, log
 
-__all__ = ["AsymptoticSeries", "newton", "remainders", "series_terms"]
+__all__ = ["AsymptoticSeries", "LimitLaw", "newton", "remainders", "series_terms"]
 
 _ROUNDS = 200
 
@@ -51,6 +52,32 @@ class AsymptoticSeries:
     def _repr_latex_(self) -> str:
         terms = " + ".join(latex(term) for term in self.terms)
         return f"$\\displaystyle {latex(self.scale)} \\left( {terms} + \\ldots \\right)$"
+
+
+@dataclass(frozen=True)
+class LimitLaw:
+    """``quantity`` at the fixed points of a sector as the control goes to ``limit``: ``scale`` times the sum of ``terms``.
+
+    ``theory`` is the name of the state evolution, ``holds`` says for which models it is built.
+    ``quantity`` is an expression in overlaps, conjugates and parameters, ``limit`` zero or infinity. ``next_term`` is the
+    first term left out, None where it is not known. ``start`` has, near the limit, every overlap that does not vanish.
+    Overlaps in the terms are those at the limit, where the expressions ``at`` of them vanish.
+    """
+
+    name: str
+    meaning: str
+    theory: str
+    holds: str
+    sector: str
+    control: Symbol
+    limit: Expr
+    quantity: Expr
+    scale: Expr
+    terms: tuple[Expr, ...]
+    next_term: Expr | None
+    start: Mapping[Symbol, Expr]
+    steps: tuple[str, ...]
+    at: Mapping[Symbol, Expr] = field(default_factory=dict)
 
 
 def series_terms(series: Expr, variable: Symbol) -> list[Expr]:

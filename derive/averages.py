@@ -229,6 +229,12 @@ class GaussianAverage(_Binder):
         names, mean = ([part[place] for place in free] for part in (self.variables, self.mean))
         return self.func(self.integrand.xreplace(fixed), names, mean, self.covariance.extract(free, free))
 
+    def marginal(self) -> Expr:
+        """The same average over the variables that the integrand, without scores, holds."""
+        held = [place for place, x in enumerate(self.variables) if self.integrand.has(x)]
+        names, mean = ([part[place] for place in held] for part in (self.variables, self.mean))
+        return self.func(self.integrand, names, mean, self.covariance.extract(held, held))
+
     def split(self) -> Expr:
         """The average of a sum as the sum of averages, with the factors that are not averaged over in front."""
         pairs = (term.as_independent(*self.variables, as_Add=False) for term in Add.make_args(self.integrand))

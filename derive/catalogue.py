@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from derive.action import EffectiveAction
-    from derive.asymptotic import AsymptoticSeries
+    from derive.asymptotic import AsymptoticSeries, LimitLaw
     from derive.derivation import Derivation
     from derive.state_evolution import StateEvolution
 
@@ -70,10 +70,11 @@ class Theory:
         problem, left = build(values)
         return problem, left
 
-    def asymptotics(self) -> tuple[AsymptoticSeries, ...]:
+    def asymptotics(self) -> tuple[AsymptoticSeries | LimitLaw, ...]:
+        """Series of the transitions of an action, laws of the fixed points of a state evolution."""
         if self.series is None:
             return ()
-        built: tuple[AsymptoticSeries, ...] = getattr(import_module(self.module), self.series)()
+        built: tuple[AsymptoticSeries | LimitLaw, ...] = getattr(import_module(self.module), self.series)()
         return built
 
 
@@ -100,7 +101,6 @@ THEORIES: tuple[Theory, ...] = (
         "positional-semantic",
         "tied low-rank dot-product attention that learns from a teacher: from positional to semantic attention",
         "derive.positional_semantic",
-        series=None,
         evolution="state_evolution",
     ),
 )

@@ -1,23 +1,40 @@
-r"""Few and many samples: the leading laws of the reduced theory.
+r"""Few samples: the laws of the reduced theory as alpha vanishes, each with its first correction.
 
-.. math:: \alpha \to 0: \; \frac e\alpha \to \mathrm{E}\, M_{V_0}(0), \quad \frac q\alpha \to V_0^2\, \mathrm{E} |f_0|^2,
-          \quad \frac{\hat V}{\sqrt\alpha} \to -\sqrt{\frac{2 \alpha}{\pi q}}\, \mathrm{E} |f_0|, \qquad
-          \alpha \to \infty: \; \frac e\alpha \to \min_{m, \theta} \mathrm{E}\, g(c; Y)
+.. math:: \mathrm{E} M = \mathrm{E} M_V(0) - \sqrt{\tfrac{2 q}{\pi}}\, \mathrm{E} |f_0| + O(q \ln q) \quad\Rightarrow\quad
+          \frac e\alpha \to \mathrm{E} M_{V_0}(0), \quad \frac q\alpha \to V_0^2\, \mathrm{E} |f_0|^2, \quad V \to V_0
 
-With few samples the fields c vanish like sqrt alpha but their width stays at V_0, set by the ridge: each sample is fitted
-by itself, at one of the two points +-z_0 that the symmetry g(-z) = g(z) makes equal, and the sign of f_0 . c chooses. With
-many samples the width vanishes and the student is the best of its kind on new data: Q in the span of p and Q*.
+The fields c vanish like sqrt alpha but their width stays at V_0, set by the ridge: each sample is fitted by itself, at one
+of the two points +-z_0 that the symmetry g(-z) = g(z) makes equal, and the sign of f_0 . c chooses. Corrections are of
+relative order sqrt alpha; those of order alpha have a logarithm, since |f_0| starts like a root at samples for which z_0
+leaves zero.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import mpmath
-from sympy import Expr, Function, Integer, Piecewise, Rational, S, Symbol, Tuple, exp, integrate, oo, pi, solve, sqrt
+from sympy import (
+    Expr,
+    Function,
+    Integer,
+    Piecewise,
+    Rational,
+    S,
+    Symbol,
+    Tuple,
+    exp,
+    expand_mul,
+    integrate,
+    lambdify,
+    oo,
+    pi,
+    sqrt,
+)
 
-from derive.averages import GaussianAverage, MoreauEnvelope, Proximal
+from derive.averages import GaussianAverage, MoreauEnvelope, Proximal, ProximalJacobian
 from derive.checks import Comparison
 from derive.derivation import Check, Derivation, Step
 from derive.positional_semantic import instances, potential, replicas, ridge
@@ -54,67 +71,76 @@ def few_samples(model: Model, value: Expr, width: Expr) -> Tuple:
     return Tuple(_without_samples(value.xreplace(none), width) / alpha, potential.tidy(overlap / alpha))
 
 
-def chosen_sign(model: Model, value: Expr, width: Expr, few: Tuple) -> Tuple:
-    """Vhat/sqrt alpha, and the growth of m over sqrt alpha: the sign of f_0 . c correlates the force with the field.
-
-    With c of variance q in every component, f = f_0 sign(f_0 . c) has E_c[f . c] = |f_0| sqrt(2 q/pi), and E_c[f_i c_j] =
-    f_0i f_0j/|f_0| sqrt(2 q/pi).
-    """
+def small_fields(model: Model, value: Expr) -> Expr:
+    """E M at fields c of variance q, which choose between z_0 and -z_0: E_c |f_0 . c| = |f_0| (2 q/pi)^(1/2)."""
     x, variance = Symbol("x", real=True), Symbol("q", positive=True)
     mean = 2 * integrate(x * exp(-(x**2) / (2 * variance)) / sqrt(2 * pi * variance), (x, 0, oo))
-    scale = (mean / variance).subs(variance, few[1])
-    (average,) = value.atoms(GaussianAverage)
-    (envelope,) = value.atoms(MoreauEnvelope)
+    average, envelope = _channel(value)
+    unmoved, size = (_without_samples(average.of(part), replicas.V) for part in (envelope, _size(envelope)))
+    return unmoved - mean.subs(variance, replicas.q) * size
+
+
+def chosen_sign(model: Model, value: Expr, width: Expr, few: Tuple, small: Expr) -> Tuple:
+    """Vhat/sqrt alpha, and the growth of m over sqrt alpha: the sign of f_0 . c correlates the force with the field.
+
+    E_c[f_i c_j] = f_0i f_0j/|f_0| (2 q/pi)^(1/2) for f = f_0 sign(f_0 . c), and |f_0| (2 q/pi)^(1/2) is its trace.
+    """
+    average, envelope = _channel(value)
+    place = {replicas.V: width, replicas.q: alpha * few[1]}
+    pull = stationary(value.xreplace({average: small}), replicas.q, replicas.Vhat).xreplace(place)
     first, second = envelope.force()
-    size = sqrt(first**2 + second**2)
-    across = Piecewise(((first - second) ** 2 / size, size > 0), (S.Zero, True))
-    total, split = (_without_samples(average.of(part), width) for part in (size, across))
+    across = _share((first - second) ** 2, _size(envelope))
+    total, split = (_without_samples(average.of(part), width) for part in (_size(envelope), across))
     response = _prior(value, replicas.mhat, replicas.m).diff(replicas.mhat).subs(replicas.Vhat, 0)
-    return Tuple(-scale * total, response * scale * split)
+    return Tuple(pull / sqrt(alpha), -response * pull / sqrt(alpha) * split / total)
 
 
-def noiseless_overlap(model: Model, value: Expr) -> Expr:
-    """q of a student in the span of p and Q*: the prior without noise, its sources expressed by m and theta."""
-    m = _prior(value, replicas.mhat, replicas.m)
-    theta = _prior(value, replicas.thetahat, replicas.theta)
-    sources = solve([m - replicas.m, theta - replicas.theta], [replicas.mhat, replicas.thetahat], dict=True)[0]
-    return _prior(value, replicas.Vhat, replicas.q).subs(replicas.qhat, 0).xreplace(sources).factor().expand()
+def corrected(model: Model, value: Expr, width: Expr, few: Tuple, small: Expr, sign: Tuple) -> Tuple:
+    """The coefficients of sqrt(alpha) in e/alpha, q/alpha and V.
+
+    With q and V of the leading order in the small fields; e = int E M dalpha, since the potential is stationary.
+    """
+    root, size, pull = (Symbol(name, positive=True) for name in ("epsilon", "a", "b"))
+    average, _ = _channel(value)
+    shift = _prior(value, replicas.qhat, replicas.V).diff(replicas.Vhat).subs(replicas.Vhat, 0) * sign[0]
+    force = expand_mul(stationary(value.xreplace({average: small}), replicas.V, replicas.qhat) / alpha)
+    none = dict.fromkeys((replicas.mhat, replicas.thetahat), S.Zero)
+    overlap = _prior(value, replicas.Vhat, replicas.q).xreplace({**none, replicas.Vhat: root * pull})
+
+    def slope(part: Expr) -> Expr:
+        """The derivative in sqrt(alpha) at alpha = 0, with q = a alpha and V on its way."""
+        moved = part.xreplace({replicas.q: root**2 * size})
+        total = moved.diff(root) + shift * moved.diff(replicas.V)
+        return total.xreplace({root: S.Zero}).xreplace({replicas.V: width, size: few[1], pull: sign[0]})
+
+    return Tuple(Rational(2, 3) * slope(small), slope(overlap.xreplace({replicas.qhat: force})), shift)
 
 
-def population_loss(model: Model, test: Expr, overlap: Expr) -> Expr:
-    """e/alpha of that student: the loss at the fields c = m + theta Y/rho + (q - theta^2/rho)^(1/2) xi, xi independent."""
-    average = (model.loss_factor * test).xreplace(potential.symmetric_place(model)).xreplace({replicas.q: overlap})
-    (node,) = average.atoms(GaussianAverage)
-    rest = [Symbol(f"xi_{token}", real=True) for token in (1, 2)]
-    moved, teachers = {}, node.variables[2:]
-    for token, (xi, Y) in enumerate(zip(rest, teachers, strict=True)):
-        rho, cross = node.covariance[2 + token, 2 + token], node.covariance[token, 2 + token]
-        spread = (node.covariance[token, token] - cross**2 / rho).expand()
-        moved[node.variables[token]] = node.mean[token] + cross / rho * Y + sqrt(spread) * xi
-    variances = [S.One, S.One, *(node.covariance[place, place] for place in (2, 3))]
-    law = (
-        (*rest, *teachers),
-        (S.Zero,) * 4,
-        [[v if i == j else S.Zero for j in range(4)] for i, v in enumerate(variances)],
-    )
-    return average.xreplace({node: GaussianAverage(node.integrand.xreplace(moved), *law)})
+def _channel(value: Expr) -> tuple[GaussianAverage, MoreauEnvelope]:
+    average: GaussianAverage
+    envelope: MoreauEnvelope
+    (average,), (envelope,) = value.atoms(GaussianAverage), value.atoms(MoreauEnvelope)
+    return average, envelope
+
+
+def _size(envelope: MoreauEnvelope) -> Expr:
+    """|f|, with a derivative that vanishes where f does."""
+    size = sqrt(sum((part**2 for part in envelope.force()), S.Zero))
+    return Piecewise((size, size > 0), (S.Zero, True))
+
+
+def _share(square: Expr, size: Expr) -> Expr:
+    """square/size, zero where both vanish."""
+    return Piecewise((square / size.args[0][0], size.args[0][1]), (S.Zero, True))
 
 
 # --- checks ---
 
 _FEW = Rational(1, Integer(10) ** 45)
-_MANY = Integer(10) ** 45
 
 
 def _quadratic(derivation: Derivation) -> Derivation:
     return ridge.with_loss(derivation, ridge.quadratic_loss(derivation.model))
-
-
-def _symmetric(solution: ridge.Ridge) -> dict[Symbol, Expr]:
-    """The solution of ridge regression in the symbols of the reduced potential."""
-    named = {str(name): value for name, value in solution.values.items()}
-    reduced = {name: named[f"{name}_1"] for name in (replicas.q, replicas.V, replicas.m, replicas.theta)}
-    return {**solution.values, **reduced}
 
 
 def _width_claim(derivation: Derivation) -> Iterable[Comparison]:
@@ -123,7 +149,7 @@ def _width_claim(derivation: Derivation) -> Iterable[Comparison]:
         yield (
             f"instance {seed}",
             derivation.value("ridge width").xreplace(solution.values),
-            _symmetric(solution)[replicas.V],
+            solution.symmetric[replicas.V],
         )
 
 
@@ -133,7 +159,7 @@ def _few_claim(derivation: Derivation) -> Iterable[Comparison]:
         solution = ridge.solved(derivation.model, seed, _FEW)
         energy, overlap = _quadratic(derivation).value("few samples")
         yield f"e/alpha, instance {seed}", _at(energy, solution.values), solution.energy / instances.number(_FEW)
-        q = _symmetric(solution)[replicas.q]
+        q = solution.symmetric[replicas.q]
         yield f"q/alpha, instance {seed}", _at(overlap, solution.values), q / _FEW
 
 
@@ -186,24 +212,89 @@ def _chosen(f: list[mpmath.mpf], q: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]
     return tuple(radius * mpmath.quad(part, ends) / (2 * mpmath.pi) for part in (along, across))
 
 
-def _noiseless_claim(derivation: Derivation) -> Iterable[Comparison]:
-    """Ridge regression with very many samples."""
-    for seed in (1, 2):
-        values = _symmetric(ridge.solved(derivation.model, seed, _MANY))
-        yield f"instance {seed}", derivation.value("noiseless overlap").xreplace(values), values[replicas.q]
+@dataclass(frozen=True)
+class _Wells:
+    """Two wells g = s |z -+ k(Y)|^2 and a law on three points for Y: the envelope is quadratic on either side of k . c = 0."""
+
+    values: dict[Symbol, Expr]
+    points: dict[Symbol, tuple[Expr, ...]]
+    strength: Expr
+
+    @classmethod
+    def drawn(cls, model: Model, seed: int) -> _Wells:
+        draw = random.Random(seed)
+        points = {Y: tuple(instances.rational(draw) for _ in range(3)) for Y in fields("Y", 2, 1)}
+        return cls(instances.parameters(model, seed), points, abs(instances.rational(draw)))
+
+    @property
+    def wells(self) -> list[tuple[Expr, ...]]:
+        """k at each point."""
+        total = [sum(column, S.Zero) for column in zip(*self.points.values(), strict=True)]
+        return [(Y / 5, (Y + 3) / 5) for Y in total]
+
+    def of(self, expression: Expr) -> Expr:
+        """The expression with these wells for the loss, at zero fields and its width."""
+        Y = sum(self.points, S.Zero)
+        k, stand_in = (Y / 5, (Y + 3) / 5), {}
+        for node in expression.atoms(MoreauEnvelope, Proximal, ProximalJacobian):
+            soft = 1 + 2 * self.strength * node.width[0, 0]
+            if isinstance(node, MoreauEnvelope):
+                stand_in[node] = self.strength / soft * (k[0] ** 2 + k[1] ** 2)
+            elif isinstance(node, Proximal):
+                stand_in[node] = (1 - 1 / soft) * k[node.place]
+            else:
+                stand_in[node] = 1 / soft if node.args[4] == node.args[5] else S.Zero
+        return instances.discrete(expression.xreplace(stand_in), self.points).xreplace(self.values)
+
+    def envelope(self, mean: Callable[[tuple[Expr, ...]], Expr]) -> Expr:
+        """E M without its part quadratic in the fields, from E_c |k . c|, as a function of V."""
+        shape = self.strength / (1 + 2 * self.strength * replicas.V)
+        return shape * sum(k[0] ** 2 + k[1] ** 2 - 2 * mean(k) for k in self.wells) / 3
+
+    def solved(self, value: Expr, control: mpmath.mpf) -> tuple[mpmath.mpf, ...]:
+        """e, q, V and Vhat at the fixed point without m and theta, by iteration: E_c |k . c| = |k| (2 q/pi)^(1/2) is exact."""
+        q, V = replicas.q, replicas.V
+        quadratic = 2 * q * self.strength / (1 + 2 * self.strength * V)
+        mean = self.envelope(lambda k: sqrt(2 * q * (k[0] ** 2 + k[1] ** 2) / pi)) + quadratic
+        none = dict.fromkeys((replicas.m, replicas.theta, replicas.mhat, replicas.thetahat), S.Zero)
+        plain = value.xreplace({_channel(value)[0]: mean}).xreplace({**self.values, **none})
+        pairs = ((V, replicas.qhat), (q, replicas.Vhat), (replicas.qhat, V), (replicas.Vhat, q))
+        names = (alpha, q, V, replicas.qhat, replicas.Vhat)
+        update = {of: lambdify(names, stationary(plain, by, of), "mpmath") for by, of in pairs}
+        state = dict.fromkeys(names[1:], mpmath.mpf(0)) | {alpha: control, q: control, V: mpmath.mpf(1)}
+        for _ in range(12):
+            for name in (replicas.qhat, replicas.Vhat, V, q):
+                state[name] = update[name](*(state[name] for name in names))
+        energy = lambdify(names, plain, "mpmath")(*(state[name] for name in names))
+        return energy, state[q], state[V], state[replicas.Vhat]
 
 
-def _many_claim(derivation: Derivation) -> Iterable[Comparison]:
-    """The same: its training loss over alpha, and no slope in m and theta, which are the best there are."""
+def _small_claim(derivation: Derivation) -> Iterable[Comparison]:
+    """Two wells: the average over the field as an integral over its angle."""
     for seed in (1, 2):
-        solution = ridge.solved(derivation.model, seed, _MANY)
-        values = _symmetric(solution)
-        ours = _quadratic(derivation).value("population loss")
-        yield f"value, instance {seed}", _at(ours, values), solution.energy / instances.number(_MANY)
-        for name in (replicas.m, replicas.theta):
-            free = {key: value for key, value in values.items() if key != name}
-            slope = instances.closed(ours.xreplace(free)).diff(name).xreplace(values)
-            yield f"slope in {name}, instance {seed}", slope, mpmath.mpf(0)
+        wells, ours = _Wells.drawn(derivation.model, seed), derivation.value("small fields")
+        point = {replicas.q: Rational(2, 7), replicas.V: Rational(5, 3)}
+
+        def mean(k: tuple[Expr, ...], q: Expr = point[replicas.q]) -> Expr:
+            return S(_chosen([instances.number(entry) for entry in k], instances.number(q))[0])
+
+        yield f"instance {seed}", wells.of(ours).xreplace(point), wells.envelope(mean).xreplace(point)
+
+
+def _corrected_claim(derivation: Derivation) -> Iterable[Comparison]:
+    """Two wells: the fixed point itself with next to no samples, what it leaves of the leading laws."""
+    few = mpmath.mpf(10) ** -70
+    for seed in (1, 2):
+        wells = _Wells.drawn(derivation.model, seed)
+        laws = (*derivation.value("few samples"), derivation.value("ridge width"), derivation.value("chosen sign")[0])
+        with mpmath.workdps(150):
+            solved = wells.solved(derivation.value("reduced potential"), few)
+            scales = (few, few, mpmath.mpf(1), mpmath.sqrt(few))
+            exact = [value / scale for value, scale in zip(solved, scales, strict=True)]
+            leading = [instances.number(wells.of(law)) for law in laws]
+            left = [(one - other) / mpmath.sqrt(few) for one, other in zip(exact[:3], leading, strict=False)]
+        yield f"leading, instance {seed}", tuple(leading), tuple(exact)
+        yield f"next, instance {seed}", tuple(map(wells.of, derivation.value("corrected few samples"))), tuple(left)
 
 
 def _at(expression: Expr, values: dict[Symbol, Expr]) -> Expr:
@@ -228,29 +319,28 @@ STEPS = (
         checks=(Check("ridge regression with next to no samples", "numeric", _few_claim),),
     ),
     Step(
+        "small fields",
+        Function("E")(Symbol("M")),
+        small_fields,
+        "g(-z) = g(z): without a field z_0 and -z_0 are equal, and the small field chooses the one along which it points.",
+        takes=("reduced potential",),
+        checks=(Check("two wells, average over the angle of the field", "numeric", _small_claim),),
+    ),
+    Step(
         "chosen sign",
         Tuple(Symbol(r"\hat V/\sqrt\alpha"), Symbol(r"\partial_m m'/\sqrt\alpha")),
         chosen_sign,
-        "g(-z) = g(z): without a field z_0 and -z_0 are equal, and the small field chooses the one along which it points.",
-        takes=("reduced potential", "ridge width", "few samples"),
+        "The chosen sign correlates the force with the field that chose it.",
+        takes=("reduced potential", "ridge width", "few samples", "small fields"),
         checks=(Check("average over the angle of the field", "numeric", _sign_claim),),
     ),
     Step(
-        "noiseless overlap",
-        Function("q")(replicas.m, replicas.theta),
-        noiseless_overlap,
-        "With many samples the noise of Q vanishes like 1/alpha: Q lies in the span of the positions and the teacher.",
-        takes=("reduced potential",),
-        checks=(Check("ridge regression with very many samples", "numeric", _noiseless_claim),),
-    ),
-    Step(
-        "population loss",
-        Symbol(r"e/\alpha"),
-        population_loss,
-        "With many samples the width vanishes too: the fields of the samples are those of new ones, and e/alpha is the"
-        " least of this over m and theta (over theta at m = 0 for the semantic branch, over m at theta = 0 for the"
-        " positional one).",
-        takes=("test error", "noiseless overlap"),
-        checks=(Check("ridge regression with very many samples", "numeric", _many_claim),),
+        "corrected few samples",
+        Tuple(*(Symbol(rf"\partial_{{\sqrt\alpha}} {law}") for law in (r"(e/\alpha)", r"(q/\alpha)", "V"))),
+        corrected,
+        "The chosen sign widens the fields by a share of order sqrt alpha and lowers the loss by one; what else small fields"
+        " do is of relative order alpha ln alpha.",
+        takes=("reduced potential", "ridge width", "few samples", "small fields", "chosen sign"),
+        checks=(Check("two wells: the fixed point with next to no samples", "numeric", _corrected_claim),),
     ),
 )

@@ -18,7 +18,19 @@ from sympy.matrices import ImmutableDenseMatrix as Matrix
 
 from derive.action import Parameter
 
-__all__ = ["CONTROL", "DEFAULT", "Eigenspace", "Matrix", "Model", "alpha", "isotropic", "lambda_", "omega", "sigma"]
+__all__ = [
+    "CONTROL",
+    "DEFAULT",
+    "Eigenspace",
+    "Matrix",
+    "Model",
+    "alpha",
+    "equal_target",
+    "isotropic",
+    "lambda_",
+    "omega",
+    "sigma",
+]
 
 alpha = Symbol("alpha", positive=True)
 omega = Symbol("omega", nonnegative=True)
@@ -71,6 +83,12 @@ def target_matrix(length: int) -> Matrix:
         return names.get(b, 1 - sum(names.values(), S.Zero))
 
     return Matrix(length, length, entry)
+
+
+def equal_target(length: int) -> Matrix:
+    """A with one symbol on its diagonal and the rest of each row spread evenly: all tokens are alike."""
+    own = Symbol("A_11", nonnegative=True)
+    return Matrix(length, length, lambda a, b: own if a == b else (1 - own) / (length - 1))
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ r_l is the overlap of a copy with itself, q_l that of two copies at the same dat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sympy import Symbol
 
 from derive.positional_semantic.model import Matrix, Model
 
-__all__ = ["Overlaps", "conjugates", "fields", "overlaps", "rectangular", "symmetric"]
+__all__ = ["Overlaps", "conjugates", "fields", "overlaps", "paired", "rectangular", "symmetric"]
 
 
 def fields(name: str, length: int, rank: int) -> Matrix:
@@ -73,3 +74,14 @@ def overlaps(model: Model) -> tuple[Overlaps, ...]:
 def conjugates(model: Model) -> tuple[Overlaps, ...]:
     """The conjugates of every token."""
     return _named(model, "hat")
+
+
+def paired(tokens: Sequence[Overlaps], hats: Sequence[Overlaps]) -> list[tuple[str, Symbol, Symbol]]:
+    """(q, V, m or theta; overlap; the conjugate it multiplies in the potential) for every independent entry."""
+    found = []
+    for token, hat in zip(tokens, hats, strict=True):
+        for name, left, right in (("q", token.q, hat.V), ("V", token.V, hat.q)):
+            found += [(name, left[a, b], right[a, b]) for a in range(left.rows) for b in range(a, left.rows)]
+        for name, left, right in (("m", token.m, hat.m), ("theta", token.theta, hat.theta)):
+            found += [(name, a, b) for a, b in zip(left, right, strict=True)]
+    return found

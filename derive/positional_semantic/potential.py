@@ -21,7 +21,7 @@ from derive.derivation import Check, Derivation, Step
 from derive.positional_semantic import instances, replicas, ridge
 from derive.positional_semantic.fields import random_fields
 from derive.positional_semantic.model import Eigenspace, Matrix, Model, alpha
-from derive.positional_semantic.overlaps import Overlaps, conjugates, fields, overlaps
+from derive.positional_semantic.overlaps import Overlaps, conjugates, fields, overlaps, paired
 from derive.state_evolution import stationary
 
 __all__ = ["REDUCED_STEPS", "STEPS", "is_reducible", "pairs", "space_values", "symmetric_place", "tidy"]
@@ -29,13 +29,7 @@ __all__ = ["REDUCED_STEPS", "STEPS", "is_reducible", "pairs", "space_values", "s
 
 def pairs(model: Model) -> list[tuple[str, Symbol, Symbol]]:
     """(q, V, m or theta; overlap; the conjugate it multiplies) for every independent entry of every token."""
-    found = []
-    for token, hat in zip(overlaps(model), conjugates(model), strict=True):
-        for name, left, right in (("q", token.q, hat.V), ("V", token.V, hat.q)):
-            found += [(name, left[a, b], right[a, b]) for a in range(left.rows) for b in range(a, left.rows)]
-        for name, left, right in (("m", token.m, hat.m), ("theta", token.theta, hat.theta)):
-            found += [(name, a, b) for a, b in zip(left, right, strict=True)]
-    return found
+    return paired(overlaps(model), conjugates(model))
 
 
 def space_moments(model: Model, space: Eigenspace) -> tuple[Matrix, Matrix, Matrix]:

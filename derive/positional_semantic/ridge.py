@@ -16,14 +16,14 @@ from functools import cached_property
 from itertools import product
 
 import mpmath
-from sympy import Expr, Rational, S
+from sympy import Expr, Rational, S, Symbol
 
 from derive.derivation import Derivation
 from derive.positional_semantic.instances import Values, Vectors, number, parameters, rational, vectors
 from derive.positional_semantic.model import Matrix, Model, alpha
 from derive.positional_semantic.overlaps import conjugates, fields, overlaps
 
-__all__ = ["Ridge", "quadratic_loss", "solved", "with_loss"]
+__all__ = ["Ridge", "quadratic_loss", "solved", "target", "with_loss"]
 
 _Row = list[mpmath.mpf]
 _Matrices = list[mpmath.matrix]
@@ -31,13 +31,13 @@ _Matrices = list[mpmath.matrix]
 
 def quadratic_loss(model: Model) -> Expr:
     """The stand-in for the loss; it is symmetric under the exchange of two tokens."""
-    W, b = _target(model)
+    W, b = target(model)
     student = fields("z", model.length, model.student_rank)
     teacher = fields("Y", model.length, model.teacher_rank)
     return model.loss_factor * sum((entry**2 for entry in student - teacher * W.T - b), S.Zero)
 
 
-def _target(model: Model) -> tuple[Matrix, Matrix]:
+def target(model: Model) -> tuple[Matrix, Matrix]:
     """W (r_s x r_t) and the rows b_l, which sum to zero."""
     draw = random.Random(0)
     W = Matrix(model.student_rank, model.teacher_rank, lambda *_: rational(draw))
@@ -67,11 +67,11 @@ class Ridge:
 
     @cached_property
     def target(self) -> mpmath.matrix:
-        return mpmath.matrix(_target(self.model)[0].applyfunc(number).tolist())
+        return mpmath.matrix(target(self.model)[0].applyfunc(number).tolist())
 
     @cached_property
     def shifts(self) -> mpmath.matrix:
-        return mpmath.matrix(_target(self.model)[1].applyfunc(number).tolist())
+        return mpmath.matrix(target(self.model)[1].applyfunc(number).tolist())
 
     @cached_property
     def decay(self) -> mpmath.mpf:
@@ -218,6 +218,12 @@ class Ridge:
             ):
                 found |= {name: S(entry) for name, entry in zip(names, numbers, strict=True)}
         return found
+
+    @property
+    def symmetric(self) -> Values:
+        """The same, and those of the first token under the names of the reduced potential."""
+        named = {str(name): value for name, value in self.values.items()}
+        return {**self.values, **{Symbol(name, real=True): named[f"{name}_1"] for name in ("q", "V", "m", "theta")}}
 
 
 def solved(model: Model, seed: int, control: Rational = Rational(3, 2)) -> Ridge:

@@ -9,21 +9,35 @@ arXiv 2402.03902.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+from functools import cache
 
-from sympy import Expr, Rational, S, Symbol
+from sympy import Derivative, Expr, Rational, S, Symbol, oo
 
 from derive.action import Observable, SetupError
+from derive.asymptotic import LimitLaw
+from derive.averages import GaussianAverage
 from derive.derivation import Derivation
 from derive.exact import ExactnessError, parse_matrix, parse_rational
-from derive.positional_semantic import fields, limits, observables, potential, replicas, stability
-from derive.positional_semantic.model import CONTROL, DEFAULT, Model, alpha, isotropic
+from derive.positional_semantic import (
+    canonical,
+    fields,
+    finite_size,
+    limits,
+    many_samples,
+    observables,
+    potential,
+    replicas,
+    stability,
+)
+from derive.positional_semantic.model import CONTROL, DEFAULT, Model, alpha, equal_target, isotropic
 from derive.state_evolution import Pair, Sector, StateEvolution
 
-__all__ = ["derivation", "few_samples", "general", "prepared", "state_evolution"]
+__all__ = ["asymptotics", "derivation", "general", "prepared", "state_evolution"]
 
-STEPS = (*fields.STEPS, *replicas.STEPS, *potential.STEPS, *observables.STEPS, *stability.STEPS)
-REDUCED_STEPS = (*potential.REDUCED_STEPS, *stability.REDUCED_STEPS, *limits.STEPS)
+STEPS = (*fields.STEPS, *replicas.STEPS, *potential.STEPS, *canonical.STEPS, *observables.STEPS, *stability.STEPS)
+REDUCED_STEPS = (*potential.REDUCED_STEPS, *stability.REDUCED_STEPS, *limits.STEPS, *many_samples.STEPS)
 
 _MEANINGS = {
     "q": "self-overlap of the student's fields",
@@ -31,13 +45,16 @@ _MEANINGS = {
     "m": "overlap with the positions",
     "theta": "overlap with the teacher",
 }
+_REPLICA_SYMMETRY = ((Rational(1, 1000), "exact in practice"), (S.One, "replica symmetry broken"))
+"""What the overlap deficit says about a solution: two copies that lack so little are one to the digits of an experiment."""
+
 _WINDOW = (Rational(1, 20), S(20))
 """Range of alpha scanned for transitions, over which positional, semantic and baseline change places."""
 
 
 def derivation(model: Model = DEFAULT) -> Derivation:
     """From the model to the potential, what is measured and its stability; reduced to scalars where symmetry allows."""
-    steps = STEPS + REDUCED_STEPS * potential.is_reducible(model)
+    steps = STEPS + finite_size.STEPS * finite_size.is_isotropic(model) + REDUCED_STEPS * potential.is_reducible(model)
     return Derivation("positional-semantic", model, steps, "Positional and semantic learning in dot-product attention")
 
 
@@ -64,25 +81,28 @@ def state_evolution(model: Model = DEFAULT) -> StateEvolution:
         control=CONTROL,
         parameters=tuple(parameter for parameter in model.parameters if parameter.symbol not in place),
         window=_WINDOW,
-        sectors=_sectors(model, (m,), (theta,)),
+        sectors=_sectors(model, {m}, {theta}),
         observables=(
             *_observables(chain, place),
             Observable("replicon", chain.value("reduced replicon"), "smooth response of the distance of two copies"),
             Observable(
-                "deficit", stability.deficit(chain, q), "overlap that two copies lack for the jumps, relative to q"
+                "deficit",
+                stability.deficit(chain, q),
+                "overlap that two copies lack for the jumps, relative to q",
+                readings=_REPLICA_SYMMETRY,
             ),
+            *_shifts(chain, place),
         ),
         meaning="two tokens, rank one",
     )
 
 
 def general(model: Model) -> StateEvolution:
-    """The state evolution of any model, over the entries of q_l, V_l, m_l and theta_l of every token."""
-    chain = derivation(model)
-    pairs = potential.pairs(model)
+    """The state evolution of any model, over the overlaps of `derive.positional_semantic.canonical`."""
+    chain, place, pairs = derivation(model), canonical.place(model), canonical.pairs(model)
     return StateEvolution(
         name="positional-semantic/general",
-        potential=chain.value("potential"),
+        potential=chain.value("canonical potential"),
         pairs=tuple(
             Pair(overlap, conjugate, f"{_MEANINGS[kind]}, {overlap}", _scale(model, kind))
             for kind, overlap, conjugate in pairs
@@ -92,10 +112,15 @@ def general(model: Model) -> StateEvolution:
         window=_WINDOW,
         sectors=_sectors(
             model,
-            tuple(overlap for kind, overlap, _ in pairs if kind == "m"),
-            tuple(overlap for kind, overlap, _ in pairs if kind == "theta"),
+            {overlap for kind, overlap, _ in pairs if kind == "m"},
+            {overlap for kind, overlap, _ in pairs if kind == "theta"},
+            *(
+                canonical.off_diagonal(model) if canonical.is_diagonal(model, positions) else set()
+                for positions in (False, True)
+            ),
         ),
-        observables=_observables(chain, {}),
+        observables=_observables(chain, place),
+        digits=5 if model.length * (model.student_rank + model.teacher_rank) <= 4 else 2,
         meaning=f"{model.length} tokens, student of rank {model.student_rank}, teacher of rank {model.teacher_rank}",
     )
 
@@ -128,6 +153,10 @@ def prepared(values: Mapping[str, str]) -> tuple[StateEvolution, dict[str, str]]
     if potential.is_reducible(model) and left.get("A_22", left.get("A_11")) == left.get("A_11"):
         left.pop("A_22", None)
         return state_evolution(model), left
+    others = {entry.name for entry in model.target if entry.is_Symbol} - {"A_11"}
+    if _alike(rows) if rows else others.isdisjoint(left):
+        model = replace(model, target=equal_target(model.length))
+        left = {name: value for name, value in left.items() if name not in others}
     return general(model), left
 
 
@@ -151,6 +180,11 @@ def _matrix(text: str) -> tuple[tuple[Rational, ...], ...]:
         raise SetupError(f"A: {error}") from None
 
 
+def _alike(rows: tuple[tuple[Rational, ...], ...]) -> bool:
+    """Whether all entries of A on the diagonal are equal, and all others."""
+    return all(entry == rows[0][a != b] for a, row in enumerate(rows) for b, entry in enumerate(row))
+
+
 def _entries(model: Model, rows: tuple[tuple[Rational, ...], ...]) -> dict[str, str]:
     """The free entries of A by name."""
     L = model.length
@@ -170,12 +204,36 @@ def _scale(model: Model, kind: str) -> Expr:
     return {"q": variance, "V": variance / model.decay, "m": S.One, "theta": variance}[kind]
 
 
-def _sectors(model: Model, m: tuple[Symbol, ...], theta: tuple[Symbol, ...]) -> tuple[Sector, ...]:
-    """Flipping the teacher's fields, or the positions, is a symmetry unless Q* has a component along the positions."""
-    mixed = Sector("mixed")
+def _sectors(
+    model: Model,
+    m: Set[Symbol],
+    theta: Set[Symbol],
+    apart: Set[Symbol] = frozenset(),
+    apart_with_m: Set[Symbol] = frozenset(),
+) -> tuple[Sector, ...]:
+    """Flipping the teacher's fields, or the positions, is a symmetry unless Q* has a component along the positions.
+
+    ``apart`` are the overlaps that diagonal matrices do not have, where m vanishes; ``apart_with_m`` where it does not.
+    """
     if any(entry != 0 for space in model.spaces for entry in space.cross):
-        return (mixed,)
-    return Sector("semantic", m), Sector("positional", theta), Sector("uninformed", (*m, *theta)), mixed
+        return (Sector("mixed"),)
+    vanishing = {
+        "semantic": m | apart,
+        "positional": theta | apart_with_m,
+        "uninformed": m | theta | apart,
+        "mixed": apart_with_m,
+    }
+    return tuple(Sector(name, tuple(sorted(overlaps, key=str))) for name, overlaps in vanishing.items())
+
+
+def _shifts(chain: Derivation, place: dict[Symbol, Expr]) -> tuple[Observable, ...]:
+    if not finite_size.is_isotropic(chain.model):
+        return ()
+    test, training = (chain.value(name).xreplace(place) for name in ("test shift", "training shift"))
+    return (
+        Observable("shift_eps_g", test / chain.model.length, "explicit shift of eps_g at dimension d, times d"),
+        Observable("shift_e", training, "explicit shift of e at dimension d, times d"),
+    )
 
 
 def _observables(chain: Derivation, place: dict[Symbol, Expr]) -> tuple[Observable, ...]:
@@ -190,15 +248,94 @@ def _observables(chain: Derivation, place: dict[Symbol, Expr]) -> tuple[Observab
     )
 
 
-def few_samples(model: Model = DEFAULT) -> tuple[Observable, ...]:
-    """The leading laws as alpha vanishes, and where they put the alpha at which m leaves zero."""
-    chain = derivation(model)
+@cache
+def asymptotics() -> tuple[LimitLaw, ...]:
+    """The laws of few and of many samples, of two equivalent tokens at rank one."""
+    chain, theory = derivation(), state_evolution()
+    return (*_few_laws(chain, theory), *_many_laws(chain, theory))
+
+
+def _few_laws(chain: Derivation, theory: StateEvolution) -> tuple[LimitLaw, ...]:
     energy, overlap = chain.value("few samples")
     pull, growth = chain.value("chosen sign")
+    width, root = chain.value("ridge width"), alpha ** Rational(1, 2)
+    next_energy, next_overlap, next_width = (root * part for part in chain.value("corrected few samples"))
+    steps = ("few samples", "chosen sign", "corrected few samples")
+    start = {replicas.q: alpha * overlap, replicas.V: width}
+
+    def law(name: str, meaning: str, quantity: Expr, scale: Expr, term: Expr, following: Expr | None) -> LimitLaw:
+        return LimitLaw(
+            name=f"{name}-few",
+            meaning=f"{meaning}, few samples",
+            theory=theory.name,
+            holds=theory.meaning,
+            sector="uninformed",
+            control=alpha,
+            limit=S.Zero,
+            quantity=quantity,
+            scale=scale,
+            terms=(term,),
+            next_term=following,
+            start=start,
+            steps=steps,
+        )
+
     return (
-        Observable("e", alpha * energy, "training loss per dimension, up to terms of order alpha^(3/2)"),
-        Observable("q", alpha * overlap, "self-overlap of the student's fields, up to terms of order alpha^(3/2)"),
-        Observable("V", chain.value("ridge width"), "width of the student's fields, up to terms of order alpha^(1/2)"),
-        Observable("Vhat", alpha ** Rational(1, 2) * pull, "conjugate of q, up to terms of order alpha"),
-        Observable("alpha_m", growth**-2, "alpha at which m leaves zero, to leading order"),
+        law("e", "training loss per dimension", theory.potential, alpha, energy, next_energy),
+        law("q", _MEANINGS["q"], replicas.q, alpha, overlap, next_overlap),
+        law("V", _MEANINGS["V"], replicas.V, S.One, width, next_width),
+        law("Vhat", "conjugate of q", theory.channel[replicas.Vhat], root, pull, None),
+        law(
+            "growth_m",
+            "factor by which an update multiplies m, which leaves zero at one",
+            theory.growth(replicas.m),
+            root,
+            growth,
+            None,
+        ),
     )
+
+
+def _many_laws(chain: Derivation, theory: StateEvolution) -> tuple[LimitLaw, ...]:
+    sectors = (("positional", replicas.m, replicas.theta), ("semantic", replicas.theta, replicas.m))
+    drifts = zip(sectors, chain.value("drift"), strict=True)
+    return tuple(law for sector, move in drifts for law in _sector_laws(chain, theory, *sector, move))
+
+
+def _sector_laws(
+    chain: Derivation, theory: StateEvolution, sector: str, kept: Symbol, vanishing: Symbol, move: Expr
+) -> Iterator[LimitLaw]:
+    steps = ("population loss", "noiseless overlap", "corrected many samples", "drift")
+    loss, overlap, (energy, noise, width, test) = (chain.value(step) for step in steps[:-1])
+    start = {replicas.q: overlap + noise / alpha, replicas.V: width / alpha, kept: kept}
+    start = {symbol: _within(value, vanishing) for symbol, value in start.items()}
+    at = {kept: _within(Derivative(loss, kept), vanishing)}
+    (mse,) = (observable.value for observable in theory.observables if observable.name == "mse")
+    for name, meaning, quantity, scale, term, following in (
+        ("e", "training loss per dimension", theory.potential, alpha, loss, energy),
+        ("q", _MEANINGS["q"], replicas.q, S.One, overlap, noise + overlap.diff(kept) * move),
+        (kept.name, _MEANINGS[kept.name], kept, S.One, kept, move),
+        ("mse", "test error", mse, S.One, loss / chain.model.loss_factor, test),
+    ):
+        yield LimitLaw(
+            name=f"{name}-{sector}",
+            meaning=f"{meaning}, many samples",
+            theory=theory.name,
+            holds=theory.meaning,
+            sector=sector,
+            control=alpha,
+            limit=oo,
+            quantity=quantity,
+            scale=scale,
+            terms=(_within(term, vanishing),),
+            next_term=_within(following, vanishing) / alpha,
+            start=start,
+            steps=steps,
+            at=at,
+        )
+
+
+def _within(expression: Expr, vanishing: Symbol) -> Expr:
+    """The expression in the sector where an overlap vanishes, with averages over what is left in them."""
+    inside = many_samples.unfolded(expression).xreplace({vanishing: S.Zero})
+    return inside.xreplace({node: node.marginal() for node in inside.atoms(GaussianAverage)})
