@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Expr, Symbol
 
+from derive.averages import JumpIntegral, ProximalJacobian
 from numerics.averages.estimate import Rule
 from numerics.averages.expression import Averaged
 from numerics.averages.rules import QuasiMonteCarlo, Split
@@ -33,10 +34,11 @@ _PRODUCT_VARIABLES = 4
 _PRODUCTS: tuple[Rule, ...] = (
     Split(1.3, 8, 4.0),
     Split(1.0, 10, 4.8),
-    Split(0.8, 15, 5.7),
-    Split(0.65, 18, 6.0),
+    Split(0.76, 16, 5.9),
+    Split(0.62, 19, 6.4),
+    Split(0.5, 23, 7.0),
 )
-_SAMPLES: tuple[Rule, ...] = tuple(Split(order=10, outer=QuasiMonteCarlo(size, 8)) for size in (7, 9, 11))
+_SAMPLES: tuple[Rule, ...] = tuple(QuasiMonteCarlo(size, 8) for size in (8, 10, 12, 14, 16))
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,19 @@ class Evolution:
 
     @cached_property
     def _measured(self) -> Averaged:
-        return self._closed((self.theory.potential, *(o.value for o in self.theory.observables), *self._levels))
+        plain = (o.value for o, response in zip(self.theory.observables, self._responding, strict=True) if not response)
+        levels = (o.crossover for o in self.theory.observables if o.crossover is not None)
+        return self._closed((self.theory.potential, *plain, *levels))
 
-    @property
-    def _levels(self) -> tuple[Expr, ...]:
-        return tuple(o.crossover for o in self.theory.observables if o.crossover is not None)
+    @cached_property
+    def _responses(self) -> Averaged:
+        observables = zip(self.theory.observables, self._responding, strict=True)
+        return self._closed(o.value for o, response in observables if response)
+
+    @cached_property
+    def _responding(self) -> tuple[bool, ...]:
+        """Which observables hold dz/dc or the weight of jumps, which cost more than all others."""
+        return tuple(o.value.has(ProximalJacobian, JumpIntegral) for o in self.theory.observables)
 
     def update(self, x: Array, control: float, rule: Rule) -> Array:
         """The next overlaps (n,); nan where the overlaps are not those of any fields."""
@@ -90,9 +100,18 @@ class Evolution:
         values = self.at(x, control)
         return bool(np.all(np.isfinite(values))) and all(family.defined(values) for family, _ in self._update.families)
 
-    def measured(self, x: Array, control: float, rule: Rule) -> Array:
-        """The overlaps, the potential, the observables in the theory's order, then the levels of those that have one."""
-        return np.array([*x, *self._measured.values(self.at(x, control), rule)])
+    def measured(self, x: Array, control: float, rule: Rule, responses: Rule | None = None) -> Array:
+        """The overlaps, the potential, the observables in the theory's order, then the levels of those that have one.
+
+        Observables that hold dz/dc or the weight of jumps are evaluated by the rule ``responses``, and nan without it.
+        """
+        at, responding = self.at(x, control), np.array(self._responding, dtype=bool)
+        potential, *others = self._measured.values(at, rule)
+        observables, plain = np.full(len(responding), np.nan), len(responding) - int(responding.sum())
+        observables[~responding] = others[:plain]
+        if responses is not None and responding.any():
+            observables[responding] = self._responses.values(at, responses)
+        return np.array([*x, potential, *observables, *others[plain:]])
 
     def evaluated(self, expression: Expr, x: Array, control: float, rule: Rule) -> float:
         """One expression in overlaps, conjugates and parameters, at a point."""

@@ -112,7 +112,7 @@ class Number:
         """The decimal string of ``digits`` significant digits (``0`` for an exact zero, ``nan`` where undefined)."""
         if self.value == 0:
             return "0"
-        return str(mpmath.nstr(self.value, self.digits, strip_zeros=False))
+        return str(mpmath.nstr(self.value, self.digits, strip_zeros=False)).replace(".e", "e")
 
     @property
     def bound(self) -> str:
@@ -172,8 +172,9 @@ def _round_up(value: mpf) -> str:
 class Point:
     """A classified stationary point; ``copies`` symmetric images of it (itself included) are the same phase.
 
-    ``hessian`` holds the eigenvalues in ascending order. An observable that is undefined at the point is nan. Every
-    number has a bound of its own; ``error`` is the largest among order parameters and action, ``reached`` asks all.
+    ``hessian`` holds the eigenvalues in ascending order. An observable that is undefined at the point is nan; ``readings``
+    say in words what the values of some mean. Every number has a bound of its own; ``error`` is the largest among order
+    parameters and action, ``reached`` asks all.
     """
 
     name: str
@@ -185,6 +186,7 @@ class Point:
     observables: Mapping[str, Number] = field(default_factory=dict)
     copies: int = 1
     symmetry: tuple[str, ...] = ()
+    readings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def error(self) -> str:

@@ -14,19 +14,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from numerics.averages.estimate import Rule
+from numerics.averages.estimate import Rule, interval
 from numerics.averages.expression import Values
 from numerics.evolution import Evolution
 from numerics.fixed_point import FixedPoint, Outcome, fixed_point
-from numerics.points import Kind, Number, Point, Points, SolverError, Stability, Status, justified, number
+from numerics.points import Kind, Number, Point, Points, Stability, Status, justified, number
 
 if TYPE_CHECKING:
-    from derive.action import Setup
+    from derive.action import Observable, Setup
     from derive.state_evolution import Sector, StateEvolution
 
 __all__ = [
@@ -45,9 +46,10 @@ Array = NDArray[np.float64]
 
 _FRACTIONS = (0.3, 0.9)
 _SAME = 1e-3
-_STARTS_MOST = 80
+_STARTS_MOST, _CARRIED_MOST = 80, 40
 _LOCATED, _CARRIED = 1e-3, 1e-9
 _STEP = 1e-3
+_RESIDUAL = 0.1  # of the error allowed; the distance to the witness counts it
 
 
 @dataclass(frozen=True)
@@ -81,21 +83,26 @@ class Search(NamedTuple):
     lost: tuple[Solution, ...]
 
 
-def located(evolution: Evolution, control: float, rule: Rule) -> Search:
-    """Every solution found on ``rule``, smaller sectors first; a point of a smaller sector is not listed again."""
+def located(evolution: Evolution, control: float, rule: Rule, within: Sector | None = None) -> Search:
+    """Every solution found on ``rule``, smaller sectors first; a point of a smaller sector is not listed again.
+
+    ``within`` restricts the search to a sector and the smaller ones inside it, which lead to it.
+    """
     found: list[Solution] = []
     lost: list[Solution] = []
-    for sector in sorted(evolution.theory.sectors, key=lambda sector: -len(sector.vanishing)):
+    sectors = (s for s in evolution.theory.sectors if within is None or {*s.vanishing} >= {*within.vanishing})
+    for sector in sorted(sectors, key=lambda sector: -len(sector.vanishing)):
         for starts in _starts(evolution, sector, found):
             for start in starts:
                 if not evolution.possible(start, control):
                     continue
                 solution = carried(evolution, control, sector, start, rule, tolerance=_LOCATED, most=_STARTS_MOST)
-                if solution.found and not any(same(evolution, solution, other) for other in found):
+                known = [other for other in found if solution.found and same(evolution, solution, other)]
+                if solution.found and not known:
                     found.append(solution)
                 if solution.run.outcome in (Outcome.LONG, Outcome.CYCLE):
                     lost.append(solution)
-                if solution.found and solution.slow < 1:
+                if solution.found and solution.slow < 1 and all(other.sector == sector for other in known):
                     break
     return Search(tuple(found), tuple(lost))
 
@@ -152,9 +159,20 @@ def carried(
 
 
 def witnessed(evolution: Evolution, solution: Solution) -> Array:
-    """The solution (n,) on the next coarser rule, to first order; how far it is from ``x`` bounds the error of ``x``."""
+    """A point (n,) whose distance from ``x`` bounds the error of ``x``.
+
+    The solution on the next coarser rule, to first order; of a rule of replicates, the far end of the 95 % interval.
+    """
+    parts = solution.rule.parts()
+    if not parts:
+        return _moved(evolution, solution, solution.rule.coarser())
+    return solution.x + interval([_moved(evolution, solution, part) for part in parts])
+
+
+def _moved(evolution: Evolution, solution: Solution, rule: Rule) -> Array:
+    """The solution (n,) on another rule, to first order."""
     free = evolution.free(solution.sector)
-    moved = evolution.update(solution.x, solution.control, solution.rule.coarser())[free] - solution.x[free]
+    moved = evolution.update(solution.x, solution.control, rule)[free] - solution.x[free]
     x = solution.x.copy()
     slope = np.full((len(moved), len(moved)), np.nan) if solution.slope is None else solution.slope
     try:
@@ -164,14 +182,20 @@ def witnessed(evolution: Evolution, solution: Solution) -> Array:
     return x
 
 
-def measured(evolution: Evolution, solution: Solution, witness: Array) -> Values:
-    """The overlaps, the potential, the observables and the levels at a solution.
+def measured(evolution: Evolution, solution: Solution, witness: Array, responses: Rule | None = None) -> Values:
+    """The overlaps, the potential, the observables and the levels at a solution; ``responses`` as in `Evolution.measured`.
 
     Errors are the distances to the same numbers at the ``witness`` on the coarser rule; an overlap or potential whose two
-    values agree by chance gets the error that the others suggest, relative to its size.
+    values agree by chance gets the error that the others suggest, relative to its size. Of a rule of replicates, they are
+    95 % intervals of the numbers at the solutions of each.
     """
-    fine = evolution.measured(solution.x, solution.control, solution.rule)
-    coarse = evolution.measured(witness, solution.control, solution.rule.coarser())
+    fine = evolution.measured(solution.x, solution.control, solution.rule, responses)
+    parts = solution.rule.parts()
+    if parts:
+        each = [evolution.measured(_moved(evolution, solution, part), solution.control, part, part) for part in parts]
+        return Values(fine, interval(each))
+    coarser = responses and responses.coarser()
+    coarse = evolution.measured(witness, solution.control, solution.rule.coarser(), coarser)
     main = evolution.n + 1
     suggested = pooled(fine[:main], coarse[:main])
     return Values(fine, np.concatenate([suggested, np.abs(fine - coarse)[main:]]))
@@ -220,25 +244,39 @@ def slope_along(
 
 
 def minima(
-    theory: StateEvolution, setup: Setup, digits: int | None = None, progress: Callable[[str], None] | None = None
+    theory: StateEvolution,
+    setup: Setup,
+    digits: int | None = None,
+    progress: Callable[[str], None] | None = None,
+    sector: str | None = None,
 ) -> Points:
-    """All fixed points found at ``setup.control``, stable ones first, the lowest potential first.
+    """All fixed points found at ``setup.control``, or in one ``sector``: stable ones first, the lowest potential first.
 
-    Raises `ValueError` if the setup holds no control. The numbers carry ``digits`` digits (the theory's own by default)
-    where the rules of integration reach them; the status says whether overlaps and potential do, and an observable
-    shows as many as it has.
+    With ``sector`` only what leads there is looked for, so that nothing is metastable. The numbers carry ``digits`` digits
+    (the theory's own by default) where the rules of integration reach them; the status says whether overlaps and potential
+    do, and an observable shows as many as it has. Raises `ValueError` if the setup holds no control, and for no sector of
+    the theory.
     """
     begin = time.perf_counter()
     if setup.control is None:
         raise ValueError(f"{theory.name} needs a value of the control {theory.control.name}")
+    names = {s.name: s for s in theory.sectors}
+    if sector is not None and sector not in names:
+        raise ValueError(f"{theory.name} has no sector {sector!r}; its sectors are {', '.join(names)}")
     evolution, digits = Evolution(theory, setup), theory.digits if digits is None else digits
     say = progress or (lambda text: None)
     say(f"looking for fixed points at {theory.control.name} = {setup.control}")
-    found, lost = located(evolution, float(setup.control), evolution.ladder[0])
+    within = None if sector is None else names[sector]
+    search, lost = located(evolution, float(setup.control), evolution.ladder[0], within)
+    found = [solution for solution in search if within in (None, solution.sector)]
     solved = []
     for place, solution in enumerate(found):
         say(f"solving {solution.sector.name}, {place + 1} of {len(found)}")
-        solved.append(_solved(evolution, solution, digits))
+        result = _solved(evolution, solution, digits)
+        if isinstance(result, _Solved):
+            solved.append(result)
+        elif result is not None:
+            lost = (*lost, result)
     points = _ranked(evolution, solved)
     notes = tuple(_story(solution) for solution in lost)
     if not points:
@@ -262,21 +300,43 @@ class _Solved:
     growth: Number  # the largest real eigenvalue of G'
 
 
-def _solved(evolution: Evolution, solution: Solution, digits: int) -> _Solved:
+def _distinct(evolution: Evolution, solution: Solution, errors: Array) -> bool:
+    """Whether the solution differs from those of every smaller sector by an overlap that is larger than its error."""
+    free, large = evolution.free(solution.sector), np.abs(solution.x) > errors
+    smaller = (evolution.free(s) for s in evolution.theory.sectors if {*s.vanishing} > {*solution.sector.vanishing})
+    return all(np.any(large & free & ~kept) for kept in smaller)
+
+
+def _solved(evolution: Evolution, solution: Solution, digits: int) -> _Solved | Solution | None:
+    """The solution as far as the digits or the rules go; where it is lost on a finer rule, how it stood there.
+
+    None where it turns out to be one of a smaller sector, which rules of sampling tell apart only within their errors.
+    """
     (rough, _), (values, slope) = (spectrum(evolution, solution, rule) for rule in evolution.ladder[:2])
     growth, witness = largest_real(values), largest_real(rough)
     solution = replace(solution, slope=slope)
     share, main = 0.5 * 10.0**-digits, evolution.n + 1
-    for rule in (*evolution.ladder[1:], None):
-        nearby = witnessed(evolution, solution)
-        # Where the overlaps have not the digits, what is measured has not either; the last rule says what there is.
-        if rule is None or np.all(np.abs(nearby - solution.x) <= share * np.abs(solution.x)):
-            best = measured(evolution, solution, nearby)
-            if rule is None or np.all(best.errors[:main] <= share * np.abs(best.values[:main])):
-                break
-        solution = carried(evolution, solution.control, solution.sector, solution.x, rule, solution.slope)
+    for before, rule in pairwise(evolution.ladder):
+        solution = carried(
+            evolution,
+            solution.control,
+            solution.sector,
+            solution.x,
+            rule,
+            solution.slope,
+            share * _RESIDUAL,
+            _CARRIED_MOST,
+        )
         if not solution.found:
-            raise SolverError(f"the {solution.sector.name} solution was lost on a finer rule")
+            return solution
+        nearby, last = witnessed(evolution, solution), rule == evolution.ladder[-1]
+        if not _distinct(evolution, solution, np.abs(nearby - solution.x)):
+            return None
+        # Where the overlaps have not the digits, what is measured has not either; the last rule says what there is.
+        if last or np.all(np.abs(nearby - solution.x) <= share * np.abs(solution.x)):
+            best = measured(evolution, solution, nearby, before)
+            if np.all(best.errors[:main] <= share * np.abs(best.values[:main])):
+                break
     count = main + len(evolution.theory.observables)
     pairs = list(zip(best.values[:count], best.errors[:count], strict=True))
     numbers = [number(*pair, digits) for pair in pairs[:main]] + [justified(*pair, digits) for pair in pairs[main:]]
@@ -306,6 +366,12 @@ def _ranked(evolution: Evolution, solved: Sequence[_Solved]) -> tuple[Point, ...
                 point.numbers[n],
                 (),
                 {**observables, "growth": point.growth},
+                readings={o.name: text for o in theory.observables if (text := _reading(o, observables[o.name]))},
             )
         )
     return tuple(points)
+
+
+def _reading(observable: Observable, value: Number) -> str:
+    """What the value of an observable means, if anything is known about values like it."""
+    return next((text for bound, text in observable.readings if value.value <= float(bound)), "")

@@ -31,22 +31,26 @@ __all__ = ["across", "turned"]
 _SAMPLE = 16  # lines looked at to find the axis
 _NUDGE = 0.05  # steps of the differences there, in standard deviations
 _SCAN = 0.8  # steps of the search for roots of the margin
-_ROOTS = 4  # steps of the secant method, Illinois variant, that follow
+_ROOTS, _FINE_ROOTS = 2, 4  # steps of the secant method that follow, more of them where dz/dc diverges at the root
 
 
-@lru_cache(maxsize=64)
 def turned(frame: Frame, mirrors: Mirrors) -> Frame:
     """The frame turned so that its first coordinate is the direction in which the margin varies fastest.
 
     The direction is sought among the loss variables, or where there are none among the fields across the lines.
     """
+    return replace(frame, axis=_steepest(frame.near, mirrors))
+
+
+@lru_cache(maxsize=64)
+def _steepest(frame: Frame, mirrors: Mirrors) -> Array:
     size = frame.leading
     outer = np.random.default_rng(0).standard_normal((frame.ensemble.dimension - 1, _SAMPLE))
     moved = np.repeat(outer, 2 * size, axis=1)
     moved[:size] += _NUDGE * np.tile(np.concatenate([np.eye(size), -np.eye(size)]), (_SAMPLE, 1)).T
     ahead, behind = np.moveaxis(margins(frame, moved, mirrors).reshape(_SAMPLE, 2, size), 1, 0)
     slope = ahead - behind
-    return replace(frame, axis=snapped(np.linalg.eigh(slope.T @ slope).eigenvectors[:, -1]))
+    return snapped(np.linalg.eigh(slope.T @ slope).eigenvectors[:, -1])
 
 
 def across(
@@ -92,7 +96,7 @@ class _Panels:
         values = margin(np.repeat(every, len(scan)), np.tile(scan, count)).reshape(count, -1)
         half, cell = np.nonzero((values[:, 1:] < 0) != (values[:, :-1] < 0))
         bracket = scan[cell], scan[cell + 1], values[half, cell], values[half, cell + 1]
-        roots = _roots(lambda place: margin(half, place), *bracket)
+        roots = _roots(lambda place: margin(half, place), *bracket, _FINE_ROOTS if both else _ROOTS)
         owner = np.concatenate([every, half, every])
         place = np.concatenate([np.zeros(count), roots, np.full(count, reach)])
         root = np.repeat([False, True, False], [count, len(half), count])
@@ -119,9 +123,14 @@ def _placed(halves: Array, place: Array) -> Array:
     return np.vstack([halves[:1] * place, halves[1:]])
 
 
-def _roots(function: Callable[[Array], Array], low: Array, high: Array, below: Array, above: Array) -> Array:
-    """Roots between ``low`` and ``high``, where the function has the values ``below`` and ``above`` of opposite signs."""
-    for _ in range(_ROOTS):
+def _roots(
+    function: Callable[[Array], Array], low: Array, high: Array, below: Array, above: Array, steps: int
+) -> Array:
+    """Roots between ``low`` and ``high``, where the function has the values ``below`` and ``above`` of opposite signs.
+
+    The secant method in its Illinois variant.
+    """
+    for _ in range(steps):
         middle = low - below * (high - low) / (above - below)
         value = function(middle)
         crossed = value * above < 0

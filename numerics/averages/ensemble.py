@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Add, Basic, Expr, Mul, Symbol
+from sympy import Add, Basic, Expr, Mul, Symbol, Tuple
 from sympy.matrices import ImmutableDenseMatrix
 
 from derive.averages import GaussianAverage, MoreauEnvelope, Proximal, ProximalJacobian, Score
 from numerics.emit import Emitted, emit
+from numerics.emit.chain import jet
+from numerics.emit.graph import Graph
 
 __all__ = ["Array", "Ensemble", "Loss", "Problem", "ensembles"]
 
@@ -31,19 +34,24 @@ _MINIMUM = (MoreauEnvelope, Proximal, ProximalJacobian)
 
 @dataclass(frozen=True)
 class Loss:
-    """g(z) with gradient and Hessian in z at every point; ``coefficients`` are what depends on x and the values alone."""
+    """g(z) with gradient and Hessian in z at every point.
+
+    ``coefficients`` are what depends on x and the values alone, ``constants`` what depends on the values alone.
+    """
 
     jet: Emitted
     coefficients: Array  # (coefficients, points)
+    constants: tuple[float, ...]
 
     def __call__(self, z: Array) -> tuple[Array, Array, Array]:
         """Value (points,), gradient (fields, points) and Hessian (fields, fields, points)."""
-        value, gradient, hessian = self.jet(*z, *self.coefficients)
-        return value, gradient[:, 0], hessian
+        size, count = z.shape
+        jet = self.jet.into(np.empty((1 + size + size**2, count)), *z, *self.coefficients, *self.constants)
+        return jet[0], jet[1 : size + 1], jet[size + 1 :].reshape(size, size, count)
 
     def at(self, points: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Loss:
         """The same loss at a choice of the points, which may repeat."""
-        return Loss(self.jet, self.coefficients[:, points])
+        return Loss(self.jet, self.coefficients[:, points], self.constants)
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Problem:
     center: Emitted
     width: Emitted
     coefficients: Emitted
+    constants: Emitted
     jet: Emitted
 
 
@@ -85,12 +94,12 @@ class Ensemble:
                 raise ValueError(f"{_short(node)} is not an average over a Gaussian measure")
             if node.measure != nodes[0].measure:
                 raise ValueError(f"{_short(node)} is averaged over another measure than {_short(nodes[0])}")
-            for found in sorted(_problems(node), key=str):
+            for found in _problems(node):
                 if problem is not None and found != problem:
                     raise ValueError(f"{_short(node)} holds a minimisation of another loss, center or width")
                 problem = found
         variables = nodes[0].variables
-        renamed = {x: Symbol(f"_x{place}", real=True) for place, x in enumerate(variables)}
+        renamed = _renamed(variables)
         taken = set(arguments) & {*renamed, *renamed.values()}
         if taken:
             raise ValueError(f"the argument {taken.pop()} is a variable of the averages")
@@ -99,9 +108,9 @@ class Ensemble:
             dimension=len(variables),
             size=len(nodes),
             measure=emit((ImmutableDenseMatrix(nodes[0].mean), nodes[0].covariance), arguments),
-            problem=None if problem is None else _problem(problem, renamed, arguments),
+            problem=None if problem is None else _problem(problem, variables, arguments),
             integrands=_integrands(nodes, problem, renamed, arguments),
-            rough=tuple(node.has(ProximalJacobian) for node in nodes),
+            rough=tuple(map(_is_rough, nodes)),
         )
 
     @property
@@ -139,7 +148,8 @@ class Ensemble:
         """The loss as a function of z alone, at the points x."""
         points = np.broadcast_shapes(*(np.shape(component) for component in x))
         coefficients = self.shared.coefficients(*x, *values)
-        return Loss(self.shared.jet, np.asarray(coefficients) if coefficients else np.empty((0, *points)))
+        constants = tuple(map(float, self.shared.constants(*values)))
+        return Loss(self.shared.jet, np.asarray(coefficients) if coefficients else np.empty((0, *points)), constants)
 
     def integrand(self, x: Array, score: Array, z: Array, moreau: Array, jacobian: Array, values: Array) -> Array:
         """The integrands (averages, points); ``z``, ``moreau`` and ``jacobian`` are ignored without a minimisation."""
@@ -162,7 +172,7 @@ def ensembles(
     Averages without a minimisation join the first group over their measure.
     """
     groups: dict[tuple[Any, ...], list[int]] = {}
-    problems = [next(iter(sorted(_problems(node), key=str)), None) for node in nodes]
+    problems = [next(iter(_problems(node)), None) for node in nodes]
     for place in sorted(range(len(nodes)), key=lambda place: problems[place] is None):
         measure = nodes[place].measure
         joined = [key for key in groups if key[0] == measure and problems[place] is None]
@@ -173,35 +183,51 @@ def ensembles(
     )
 
 
-def _problems(node: Basic) -> set[tuple[Any, ...]]:
-    return {minimum.problem for minimum in node.atoms(*_MINIMUM)}
+def _minima(node: Basic) -> list[Basic]:
+    """What ``node`` holds of minimisations, each once; their losses are not looked into."""
+    return [part for part in Graph([node], opaque=_MINIMUM).nodes if isinstance(part, _MINIMUM)]
 
 
-def _problem(shared: tuple[Any, ...], renamed: dict[Symbol, Symbol], arguments: tuple[Symbol, ...]) -> Problem:
+def _is_rough(node: Basic) -> bool:
+    return any(isinstance(part, ProximalJacobian) for part in _minima(node))
+
+
+def _problems(node: Basic) -> list[tuple[Any, ...]]:
+    found = {minimum.problem for minimum in _minima(node)}
+    return sorted(found, key=str) if len(found) > 1 else list(found)
+
+
+def _renamed(variables: Iterable[Symbol]) -> dict[Symbol, Symbol]:
+    return {x: Symbol(f"_x{place}", real=True) for place, x in enumerate(variables)}
+
+
+@lru_cache(maxsize=8)
+def _problem(shared: tuple[Any, ...], variables: Tuple, arguments: tuple[Symbol, ...]) -> Problem:
+    """Emitted once for all ensembles that share it: the derivatives of a loss in many fields take seconds."""
     loss, names, center, width = shared
+    renamed = _renamed(variables)
     if width.free_symbols & set(renamed):
         raise ValueError(f"the width {_short(width)} depends on a variable of the averages")
     fields = tuple(Symbol(f"_z{place}", real=True) for place in range(len(names)))
     value = loss.xreplace({**dict(zip(names, fields, strict=True)), **renamed})
-    size = len(fields)
-    gradient = [value.diff(z) for z in fields]
-    half = [gradient[i].diff(fields[j]) for i in range(size) for j in range(i + 1)]
-    reduced, coefficients = _hoisted([value, *gradient, *half], fields)
-    second = iter(reduced[size + 1 :])
-    hessian = {(i, j): next(second) for i in range(size) for j in range(i + 1)}
-    jet = (
-        reduced[0],
-        ImmutableDenseMatrix(reduced[1 : size + 1]),
-        ImmutableDenseMatrix(size, size, lambda i, j: hessian[max(i, j), min(i, j)]),
-    )
+    derived = jet(value, fields)
+    square = [entry for row in derived.hessian for entry in row]
+    inner = (*fields, *derived.definitions)
+    reduced, hoisted = _hoisted([*derived.definitions.values(), derived.value, *derived.gradient, *square], inner)
+    definitions = dict(zip(derived.definitions, reduced, strict=False))
     inside = tuple(renamed.values())
+    coefficients, constants = (
+        {name: part for name, part in hoisted.items() if bool(part.free_symbols & set(inside)) is varies}
+        for varies in (True, False)
+    )
     return Problem(
-        fields=size,
+        fields=len(fields),
         variables=tuple(x in value.free_symbols for x in inside),
         center=emit(ImmutableDenseMatrix(center).xreplace(renamed), (*inside, *arguments)),
         width=emit(width, arguments),
         coefficients=emit(tuple(coefficients.values()), (*inside, *arguments)),
-        jet=emit(jet, (*fields, *coefficients)),
+        constants=emit(tuple(constants.values()), arguments),
+        jet=emit(tuple(reduced[len(definitions) :]), (*fields, *coefficients, *constants), definitions=definitions),
     )
 
 
@@ -218,7 +244,7 @@ def _integrands(
         size = len(problem[1])
         entries |= {Proximal(*problem, i): Symbol(f"_z{i}", real=True) for i in range(size)}
         entries[MoreauEnvelope(*problem)] = Symbol("_m", real=True)
-        for i in range(size) if any(node.has(ProximalJacobian) for node in nodes) else ():
+        for i in range(size) if any(map(_is_rough, nodes)) else ():
             entries |= {ProximalJacobian(*problem, i, j): Symbol(f"_j{i}_{j}", real=True) for j in range(size)}
     inside = [node.integrand.xreplace(entries).xreplace(scores).xreplace(renamed) for node in nodes]
     return emit(tuple(inside), (*renamed.values(), *scores.values(), *entries.values(), *arguments))

@@ -15,9 +15,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
+import scipy.stats
+from numpy.typing import NDArray
 
 from numerics.averages.ensemble import Array, Ensemble
 from numerics.averages.proximal import Mirrors, competing, minimise
@@ -32,6 +35,7 @@ __all__ = [
     "compared",
     "evaluated",
     "integrands",
+    "interval",
     "root",
     "smooth_jacobian",
 ]
@@ -85,6 +89,10 @@ class Rule(ABC):
     def coarser(self) -> Self:
         """A cheaper rule."""
 
+    def parts(self) -> tuple[Self, ...]:
+        """Independent rules of equal weight whose mean this one is; none for a deterministic rule."""
+        return ()
+
     def checks(self) -> tuple[Self, ...]:
         """Cheaper rules, each coarser than the one before: the differences along the chain add up to the error."""
         return (self.coarser(),)
@@ -105,6 +113,14 @@ def compared(passes: Sequence[Sums]) -> Estimate:
     errors = np.maximum(difference, share * fine.scales)
     errors = errors if fine.least is None else np.maximum(errors, fine.least)
     return Estimate(fine.values, errors, sum(one.nodes for one in passes), fine.jump_weight)
+
+
+def interval(rows: Sequence[Array]) -> NDArray[np.float64]:
+    """Half the 95 % confidence interval of the mean of independent ``rows`` (Student t)."""
+    bound: NDArray[np.float64] = (
+        scipy.stats.t.ppf(0.975, len(rows) - 1) * np.std(rows, axis=0, ddof=1) / sqrt(len(rows))
+    )
+    return bound
 
 
 def affordable(nodes: float) -> None:

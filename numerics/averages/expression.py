@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from numerics.averages.estimate import Rule
 from numerics.averages.jumps import jumps
 from numerics.averages.rules import GaussHermite, Split
 from numerics.emit import Emitted, emit
+from numerics.emit.graph import Graph
 
 __all__ = ["Averaged", "Values"]
 
@@ -60,25 +62,25 @@ class Averaged:
 
     families: tuple[tuple[Ensemble, tuple[int, ...]], ...]
     surfaces: tuple[Ensemble, ...]
-    formulas: Emitted
-    slopes: Emitted
+    plain: tuple[Expr, ...]
+    arguments: tuple[Symbol, ...]  # of ``plain``, the names of the averages last
     count: int
 
     @classmethod
     def compiled(cls, expressions: Sequence[Expr], arguments: tuple[Symbol, ...]) -> Averaged:
         """Compile ``expressions``; raises what `ensembles` and `emit` raise for a node that has no place in them."""
+        held = Graph(expressions, opaque=(GaussianAverage, JumpIntegral)).nodes
         nodes, surfaces = (
-            sorted(set().union(*(e.atoms(kind) for e in expressions)), key=lambda node: node.sort_key())
+            sorted({node for node in held if isinstance(node, kind)}, key=lambda node: node.sort_key())
             for kind in (GaussianAverage, JumpIntegral)
         )
         names = [Symbol(f"_average{place}", real=True) for place in range(len(nodes) + len(surfaces))]
         plain = [e.xreplace(dict(zip([*nodes, *surfaces], names, strict=True))) for e in expressions]
-        slopes = tuple(e.diff(name) for e in plain for name in names)
         return cls(
             ensembles(nodes, arguments),
             tuple(Ensemble.compile([surface.average], arguments) for surface in surfaces),
-            emit(tuple(plain), (*arguments, *names), "numpy"),
-            emit(slopes, (*arguments, *names), "numpy"),
+            tuple(plain),
+            (*arguments, *names),
             len(names),
         )
 
@@ -101,6 +103,16 @@ class Averaged:
         result = self._assembled(self.formulas, values, averages)
         slopes = self._assembled(self.slopes, values, averages).reshape(len(result), self.count)
         return Values(result, np.abs(slopes) @ errors)
+
+    @cached_property
+    def formulas(self) -> Emitted:
+        return emit(self.plain, self.arguments, "numpy")
+
+    @cached_property
+    def slopes(self) -> Emitted:
+        """The derivatives of each expression in every average."""
+        names = self.arguments[len(self.arguments) - self.count :]
+        return emit(tuple(e.diff(name) for e in self.plain for name in names), self.arguments, "numpy")
 
     @staticmethod
     def _assembled(emitted: Emitted, values: Array, averages: Array) -> Array:

@@ -7,12 +7,13 @@ r"""Coordinates in which one variable moves the center of a minimisation along a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from numerics.averages.ensemble import Array, Ensemble, Loss
+from numerics.averages.proximal import rounded
 
 __all__ = ["Frame", "Rotated"]
 
@@ -29,6 +30,12 @@ class Frame:
     values: Array
     direction: Array  # (fields,)
     axis: Array | None = None  # (leading coordinates,), of unit length
+
+    @cached_property
+    def near(self) -> Frame:
+        """The frame at the `rounded` values: one for all values of a cell, so that what is found out in it is kept."""
+        axis = None if self.axis is None else tuple(self.axis)
+        return _shared(self.ensemble, rounded(self.ensemble, self.values), tuple(self.direction), axis)
 
     @cached_property
     def mean(self) -> Array:
@@ -122,6 +129,13 @@ class Frame:
         return Rotated(self.ensemble.loss(x, self.values), self.basis)
 
 
+@lru_cache(maxsize=64)
+def _shared(
+    ensemble: Ensemble, at: tuple[float, ...], direction: tuple[float, ...], axis: tuple[float, ...] | None
+) -> Frame:
+    return Frame(ensemble, np.array(at), np.array(direction), None if axis is None else np.array(axis))
+
+
 @dataclass(frozen=True)
 class Rotated:
     """A loss as a function of zeta, z = ``basis`` zeta."""
@@ -131,8 +145,9 @@ class Rotated:
 
     def __call__(self, zeta: Array) -> tuple[Array, Array, Array]:
         value, gradient, hessian = self.loss(self.basis @ zeta)
-        half = np.tensordot(self.basis, hessian, ((0,), (0,)))
-        return value, self.basis.T @ gradient, np.tensordot(self.basis, half, ((0,), (1,)))
+        turn = self.basis.T
+        half = (turn @ hessian.reshape(len(turn), -1)).reshape(hessian.shape)
+        return value, turn @ gradient, turn @ half  # the second index of ``half`` is the first but one
 
     def at(self, points: NDArray[np.intp] | NDArray[np.bool_]) -> Rotated:
         return Rotated(self.loss.at(points), self.basis)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numerics.averages.ensemble import Array, Ensemble
+from numerics.points import SolverError
 
 __all__ = [
     "DescentError",
@@ -33,19 +34,22 @@ __all__ = [
     "descend",
     "factorised",
     "minimise",
+    "rounded",
     "snapped",
 ]
 
 _ITERATIONS = 300
-_SAMPLE, _PAIRS = 1024, 64  # points looked at and pairs of minima kept in the search for competing minima
+_SAMPLE, _PAIRS = 4096, 256  # points looked at and pairs of minima kept in the search for competing minima
 _SPREAD = 1.5  # by which the measure is widened there
 _SHRUNK = 0.5  # how far starts are pulled towards zero where the sample shows that it helps
 _ALIKE = 0.6  # the cosine between displacements that share a mirror
+_CELL = 0.2  # of the grid in the logarithms of the values
 _COARSE = 1e-5  # the tolerance of the steps of its descents
+_LONGEST = 1.0  # of the steps, relative to the fields: where the curvature is small they lead nowhere
 _FLOOR = 1e-3  # the least curvature, relative to V^{-1}, that a Newton step divides by
 
 
-class DescentError(ArithmeticError):
+class DescentError(SolverError):
     """A minimisation did not converge."""
 
 
@@ -124,6 +128,8 @@ class _State:
         step, convex = factorised(matrix, -gradient, floor)
         if len(z) > 1 and not convex.all():
             step[:, ~convex] = _reflected(matrix[:, :, ~convex], -gradient[:, ~convex], floor)
+        longest = _LONGEST * (1 + np.abs(z))
+        step *= (longest / np.maximum(longest, np.abs(step))).min(axis=0)
         return cls(z, value + np.einsum("in,in->n", shift, pull) / 2, gradient, hessian, step, convex)
 
     def at(self, points: NDArray[np.bool_]) -> _State:
@@ -238,8 +244,25 @@ def competing(ensemble: Ensemble, values: Array) -> Mirrors:
     lead to two competing minima. This is done at those points of a random sample whose centers are the most likely, so
     that competitors are seen however rarely they win. The sample is the same at every call. A displacement close to one
     with entries -1, 0 and 1 is taken to be that one, which keeps the symmetries of the problem.
+    Mirrors are those of the `rounded` values: they only say where descents start.
     """
-    return _competing(ensemble, tuple(map(float, values)))
+    return _competing(ensemble, rounded(ensemble, values))
+
+
+def rounded(ensemble: Ensemble, values: Array) -> tuple[float, ...]:
+    """Values some percent from ``values`` that all in a cell of a grid in their logarithms share.
+
+    The values themselves where the averages are not defined at the rounded ones.
+    """
+    return _rounded(ensemble, tuple(map(float, values)))
+
+
+@lru_cache(maxsize=64)
+def _rounded(ensemble: Ensemble, at: tuple[float, ...]) -> tuple[float, ...]:
+    values = np.array(at)
+    sizes = np.where(values == 0, 1.0, np.abs(values))
+    near = np.sign(values) * np.exp(_CELL * np.rint(np.log(sizes) / _CELL))
+    return tuple(map(float, near)) if ensemble.defined(near) else at
 
 
 @lru_cache(maxsize=64)
@@ -266,7 +289,7 @@ def _competing(ensemble: Ensemble, at: tuple[float, ...]) -> Mirrors:
     everything = Mirrors(
         np.concatenate([mirrors.normals, rarer.normals]), np.concatenate([mirrors.levels, rarer.levels]), _SHRUNK
     )
-    few = center[:, : _SAMPLE // 8]
+    few = center[:, : _SAMPLE // 32]
     starts = [few, *everything.images(few)]
     again = np.tile(np.arange(few.shape[1]), len(starts))
     found = descend(loss.at(again), center[:, again], stiffness, np.concatenate(starts, axis=1), _COARSE).value

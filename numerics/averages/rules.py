@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from numerics.averages.closing import across, turned
 from numerics.averages.ensemble import Array, Ensemble
-from numerics.averages.estimate import CostError, Estimate, Rule, Sums, affordable, compared, integrands
+from numerics.averages.estimate import CostError, Estimate, Rule, Sums, affordable, compared, integrands, interval
 from numerics.averages.frame import Frame
 from numerics.averages.grids import grid, hermite, reduced, trapezoidal
 from numerics.averages.proximal import Mirrors, competing
@@ -120,6 +120,7 @@ class QuasiMonteCarlo(Rule):
     log2_points: int
     replicates: int = 8
     seed: int = 0
+    first: int = 0  # of the replicates
 
     def sums(self, ensemble: Ensemble, values: Array) -> Sums:
         return self.combined(self.passes(ensemble, values))
@@ -129,6 +130,9 @@ class QuasiMonteCarlo(Rule):
 
     def coarser(self) -> Self:
         return replace(self, log2_points=max(1, self.log2_points - 1))
+
+    def parts(self) -> tuple[Self, ...]:
+        return tuple(replace(self, replicates=1, first=self.first + place) for place in range(self.replicates))
 
     def __call__(self, ensemble: Ensemble, values: Array) -> Estimate:
         return self.estimate(self.passes(ensemble, np.asarray(values, dtype=float)))
@@ -140,7 +144,7 @@ class QuasiMonteCarlo(Rule):
 
     def replications(self, dimension: int) -> Iterator[Array]:
         """The points of each replicate as standard normal variables, (dimension, points)."""
-        for replicate in range(self.replicates):
+        for replicate in range(self.first, self.first + self.replicates):
             engine = scipy.stats.qmc.Sobol(dimension, rng=np.random.default_rng([self.seed, replicate]))
             uniform = engine.random_base2(self.log2_points)
             yield np.asarray(scipy.special.ndtri(np.clip(uniform, 1e-16, 1 - 1e-16)).T)
@@ -162,9 +166,8 @@ class QuasiMonteCarlo(Rule):
     @staticmethod
     def estimate(passes: Sequence[Sums]) -> Estimate:
         """The mean of the replicates with its 95 % confidence interval."""
-        whole, count = QuasiMonteCarlo.combined(passes), len(passes)
-        spread = np.std([one.values for one in passes], axis=0, ddof=1) / sqrt(count)
-        return Estimate(whole.values, scipy.stats.t.ppf(0.975, count - 1) * spread, whole.nodes, whole.jump_weight)
+        whole = QuasiMonteCarlo.combined(passes)
+        return Estimate(whole.values, interval([one.values for one in passes]), whole.nodes, whole.jump_weight)
 
 
 @dataclass(frozen=True)
@@ -271,7 +274,7 @@ class Split(Rule):
 
     def coarser(self) -> Self:
         outer = self.outer.coarser() if self.outer else None
-        return replace(self, step=1.15 * self.step, order=max(4, self.order - 3), reach=self.reach - 0.5, outer=outer)
+        return replace(self, step=1.1 * self.step, order=max(4, self.order - 2), reach=self.reach - 0.3, outer=outer)
 
     def __call__(self, ensemble: Ensemble, values: Array) -> Estimate:
         return self.estimate(ensemble, values, _averages)

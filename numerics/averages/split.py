@@ -31,12 +31,13 @@ _FLAT = 1e-3  # the depth of a fold, relative to the metric, whose two sides can
 _SHORT = 1e-7  # the length of a panel on which nothing happens
 _DEPTH = 14  # how often a panel is cut
 _RELAXATIONS = 8  # Newton steps over y at fixed u, the last two of them safeguarded
+_LAST, _FINE = 1e-6, 1e-9  # the last of these steps, and the last where the curvature itself is averaged
 _TOLERANCE = 1e-4  # of the steps to the ends of panels, which need not be exact
 _ITERATIONS = 10  # of Newton's method for a jump
 _PARABOLAS = (0.5, 0.2, 0.05, 0.02)  # parts of a step over which the least pivot is fitted
 _SHALLOW = 0.1  # the scale of a fold, relative to its panel, that a parabola describes
 _RESOLVED = 0.3  # the scale of a minimum of the pivot, relative to its panel, that nodes resolve as they are
-_PROBES = 17  # points of a line at which its least pivot is sought
+_PROBES = 9  # points of a line at which its least pivot is sought
 _SAMPLE = 16  # lines on which the range of u is taken
 _MERGED = 1e-5  # minima closer than this are one
 _TABLE, _BISECTIONS = 65, 20  # points of a panel and halvings of its range in the first guess of a jump
@@ -176,10 +177,10 @@ def margins(frame: Frame, outer: Array, mirrors: Mirrors) -> Array:
     """The least pivot within the `span` of u, for every column of ``outer``: negative where a line jumps."""
     bundle, count = _Bundle.of(frame, outer, mirrors), outer.shape[1]
     line = np.repeat(np.arange(count), _PROBES)
-    u = np.linspace(*span(frame, mirrors), _PROBES)
+    u = np.linspace(*span(frame.near, mirrors), _PROBES)
     zeta = bundle.center[:, line]
     zeta[-1] = np.tile(u, count)
-    nodes = bundle.relaxed(line, zeta)
+    nodes = bundle.relaxed(line, zeta, _TOLERANCE)
     pivot = nodes.pivot.reshape(count, _PROBES)
     if not frame.ensemble.jacobian:
         return _lowest(pivot, u)
@@ -270,10 +271,11 @@ class _Bundle:
         integrals = (self.integrand(nodes).reshape(-1, *shape) * weight).sum(axis=2)
         return _Sweep(integrals, sound | (length < _SHORT), xi, nodes.zeta.reshape(-1, *shape), pivot)
 
-    def relaxed(self, line: NDArray[np.intp], zeta: Array) -> _Nodes:
+    def relaxed(self, line: NDArray[np.intp], zeta: Array, tolerance: float | None = None) -> _Nodes:
         """Minimise over y at the u of ``zeta`` on each line."""
+        tolerance = tolerance or (_FINE if self.frame.ensemble.jacobian else _LAST)
         frame, fixed = self.frame, self.center[:, line]
-        zeta, value, gradient, curvature = _relaxed(self.loss.at(line), fixed, frame.metric, zeta)
+        zeta, value, gradient, curvature = _relaxed(self.loss.at(line), fixed, frame.metric, zeta, tolerance)
         pull = gradient[-1] / frame.metric[-1, -1]
         shift = zeta - fixed
         shift[-1] = -pull
@@ -397,24 +399,33 @@ class _Bundle:
         return xi, pair, value
 
 
-def _relaxed(loss: Rotated, center: Array, metric: Array, zeta: Array) -> tuple[Array, Array, Array, Array]:
-    """Minimise over y at fixed u: zeta, and value, gradient and curvature of the loss (with the metric) there."""
+def _relaxed(
+    loss: Rotated, center: Array, metric: Array, zeta: Array, tolerance: float
+) -> tuple[Array, Array, Array, Array]:
+    """Minimise over y at fixed u: zeta, and value, gradient and curvature of the loss (with the metric) there.
+
+    A step within ``tolerance`` is the last: value and gradient follow it to second order, the curvature is that before it.
+    """
     value, gradient, hessian = loss(zeta)
-    if len(zeta) == 1:
-        return zeta, value, gradient, hessian + metric[:, :, None]
-    block = metric[:-1, :-1]
+    block, every = metric[:-1, :-1], np.arange(zeta.shape[1])
     floor = 1e-8 * np.diag(metric).max()
-    for round_ in range(_RELAXATIONS):
-        force = gradient[:-1] + block @ (zeta[:-1] - center[:-1])
-        step, convex = factorised(hessian[:-1, :-1] + block[:, :, None], -force, floor)
-        bad = ~convex | ~(np.abs(step) <= 1e-8 * (1 + np.abs(zeta[:-1]))).all(axis=0)
-        if not bad.any():
+    left: NDArray[np.intp] | slice = slice(None)
+    for round_ in range(_RELAXATIONS if len(block) else 0):
+        y, slope, bend = zeta[:-1, left], gradient[:, left], hessian[:, :-1, left]
+        force = slope[:-1] + block @ (y - center[:-1, left])
+        step, convex = factorised(bend[:-1] + block[:, :, None], -force, floor)
+        moving = ~convex | ~(np.abs(step) <= tolerance * (1 + np.abs(y))).all(axis=0)
+        change = np.einsum("ijn,jn->in", bend, step)
+        zeta[:-1, left] += step
+        value[left] += np.einsum("in,in->n", slope[:-1] + change[:-1] / 2, step)
+        gradient[:, left] += change
+        left = every[left][moving]
+        if not len(left):
             break
-        if round_ < _RELAXATIONS - 2:
-            zeta[:-1] += step
-        else:
-            zeta[:-1, bad] = descend(_Slice(loss.at(bad), zeta[-1, bad]), center[:-1, bad], block, zeta[:-1, bad]).z
-        value, gradient, hessian = loss(zeta)
+        at = loss.at(left)
+        if round_ >= _RELAXATIONS - 2:
+            zeta[:-1, left] = descend(_Slice(at, zeta[-1, left]), center[:-1, left], block, zeta[:-1, left]).z
+        value[left], gradient[:, left], hessian[..., left] = at(zeta[:, left])
     return zeta, value, gradient, hessian + metric[:, :, None]
 
 

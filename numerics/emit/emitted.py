@@ -8,7 +8,7 @@ so a parameter may be called ``lambda``, and no text of the user's reaches the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log10
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
+from numpy.typing import NDArray
 from sympy import Basic, Derivative, DiracDelta, Expr, Float, MatrixBase, Symbol, SympifyError, Tuple, sympify
 
 from derive.exact import ExactnessError, refuse_floats, refuse_twins
@@ -23,6 +24,7 @@ from numerics.emit.graph import Graph
 from numerics.emit.printers import TARGETS, Target
 from numerics.emit.removable import NOT_SMOOTH
 from numerics.emit.rewrite import rewrite
+from numerics.emit.runtime import fill_numpy
 
 __all__ = ["EmissionError", "Emitted", "PrecisionError", "emit"]
 
@@ -69,6 +71,14 @@ class Emitted:
             raise TypeError(f"{len(values)} values for the {len(self.arguments)} arguments {', '.join(self.arguments)}")
         leaves = iter(TARGETS[self.target].call(self._function, self._statements, values))
         return _assembled(self.shape, leaves, stack=self.target == "numpy")
+
+    def into(self, output: NDArray[np.float64], *values: Any) -> NDArray[np.float64]:
+        """Write the expressions (none of them a matrix) into the rows of ``output``, which it returns: short of a call's cost.
+
+        Every value is an array of the points of a row or a float. Target ``numpy`` only.
+        """
+        fill_numpy(self._function, output, values)
+        return output
 
     def to_digits(self, *values: Any, digits: int, ceiling: int | None = None) -> Any:
         """The values to ``digits`` significant digits: the working precision doubles until two in a row agree.
@@ -119,25 +129,42 @@ class Emitted:
         return Emitted, (self.source, self.target, self.arguments, self.shape)
 
 
-def emit(expressions: Any, arguments: Sequence[Symbol], target: str = "numpy", share: bool = True) -> Emitted:
+def emit(
+    expressions: Any,
+    arguments: Sequence[Symbol],
+    target: str = "numpy",
+    share: bool = True,
+    definitions: Mapping[Symbol, Expr] | None = None,
+) -> Emitted:
     """Emit an expression, a matrix or nested tuples of them as a function of ``arguments``.
 
-    Equal sub-expressions become one temporary unless ``share`` is off. Raises `EmissionError` for a node that the
+    Equal sub-expressions become one temporary unless ``share`` is off. ``definitions`` are what further symbols stand for,
+    each in the arguments and the symbols before it: they are computed first, once. Raises `EmissionError` for a node that the
     target's table lacks, a `Float`, symbols that print alike, and a symbol that is not among the arguments.
     """
     if target not in TARGETS:
         raise EmissionError(f"there is no target {target!r}; the targets are {', '.join(TARGETS)}")
-    chosen, leaves = TARGETS[target], list(_leaves(expressions))
+    chosen, known = TARGETS[target], dict(definitions or {})
+    leaves = [*known.values(), *_leaves(expressions)]
     try:
-        _refuse(leaves, arguments, chosen, target)
+        _refuse(leaves, (*arguments, *known), chosen, target)
+        _refuse_order(known)
         stable = rewrite(leaves, chosen.bounded_exponents, chosen.prints)
         names = {symbol: f"a{place}" for place, symbol in enumerate(arguments)}
-        source = chosen.printer(chosen.functions, names, share).source(stable)
+        source = chosen.printer(chosen.functions, names, share).source(stable, list(known))
     except RecursionError:
         raise EmissionError("the expression nests so deeply that SymPy itself cannot take it apart") from None
     except OverflowError:
         raise EmissionError("the expression holds a number beyond the range of float64") from None
     return Emitted(source, target, tuple(symbol.name for symbol in arguments), _shape(expressions))
+
+
+def _refuse_order(definitions: Mapping[Symbol, Expr]) -> None:
+    later = set(definitions)
+    for symbol, part in definitions.items():
+        for early in sorted(part.free_symbols & later, key=str):
+            raise EmissionError(f"the definition of {symbol} holds {early}, which is not defined before it")
+        later.remove(symbol)
 
 
 def _refuse(leaves: Sequence[Basic], arguments: Sequence[Symbol], target: Target, name: str) -> None:

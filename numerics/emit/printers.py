@@ -85,24 +85,38 @@ class _GraphPrinter:
         self._blocks: list[str] = []
         self._block = _Block(Graph(()))
 
-    def source(self, outputs: Sequence[Basic]) -> str:
-        """A module whose function ``emitted`` returns the tuple of ``outputs``."""
-        self._write("emitted", list(self._names.values()), outputs, as_tuple=True)
+    def source(self, outputs: Sequence[Basic], defined: Sequence[Symbol] = ()) -> str:
+        """A module whose function ``emitted`` returns the tuple of ``outputs``; the first define the symbols ``defined``."""
+        parameters = list(self._names.values())
+        self._names = {**self._names, **{symbol: f"d{place}" for place, symbol in enumerate(defined)}}
+        self._write("emitted", parameters, outputs, as_tuple=True, defined=len(defined))
         return "\n\n".join(self._blocks) + "\n"
 
-    def _write(self, name: str, parameters: Sequence[str], outputs: Sequence[Basic], as_tuple: bool) -> None:
+    def _write(
+        self, name: str, parameters: Sequence[str], outputs: Sequence[Basic], as_tuple: bool, defined: int = 0
+    ) -> None:
         block, outer = _Block(Graph(outputs, opaque=(Piecewise,))), self._block
         self._block = block
-        used = block.graph.references()
+        used, waiting = block.graph.references(), list(range(defined))
         for node, children, count in zip(block.graph.nodes, block.graph.children, used, strict=True):
+            waiting = self._define(waiting)
             code = self._print(node)
             code.depth = 1 + max((block.codes[child].depth for child in children), default=-1)
             named = code.depth > _DEPTH or len(code) > _LENGTH or (count > 1 and self._share)
             block.codes.append(block.assign(code) if named and (children or isinstance(node, Piecewise)) else code)
-        results = ", ".join(block.codes[root] for root in block.graph.roots)
+        self._define(waiting)
+        results = ", ".join(block.codes[root] for root in block.graph.roots[defined:])
         result = f"return ({results + ',' if results else ''})" if as_tuple else f"return {results}"
         self._blocks.append("\n    ".join([f"def {name}({', '.join(parameters)}):", *block.lines, result]))
         self._block = outer
+
+    def _define(self, waiting: list[int]) -> list[int]:
+        """Bind the definitions whose code is there; those that still wait."""
+        codes, roots = self._block.codes, self._block.graph.roots
+        while waiting and roots[waiting[0]] < len(codes):
+            self._block.lines.append(f"d{waiting[0]} = {codes[roots[waiting[0]]]}")
+            waiting = waiting[1:]
+        return waiting
 
     def _print(self, node: Basic, **_: object) -> _Code:
         index = self._block.graph.find(node)

@@ -16,7 +16,7 @@ from sympy import Rational
 
 from derive.exact import exact
 
-__all__ = ["MPMATH", "NUMPY", "call_mpmath", "call_numpy"]
+__all__ = ["MPMATH", "NUMPY", "call_mpmath", "call_numpy", "fill_numpy"]
 
 Function = Callable[..., tuple[Any, ...]]
 Array = NDArray[np.float64]
@@ -26,7 +26,7 @@ class UndefinedError(ValueError, ZeroDivisionError):
     """An expression has no value at its arguments."""
 
 
-_BLOCK = 1 << 14  # points that are evaluated at once: temporaries stay in the cache
+_BLOCK = 1 << 12  # points that are evaluated at once: temporaries stay in the cache
 _BUDGET = 1 << 24  # numbers held by all temporaries of one block
 
 
@@ -51,8 +51,21 @@ def call_numpy(function: Function, statements: int, values: Sequence[ArrayLike])
     return [output.reshape(shape) for output in outputs]
 
 
+def fill_numpy(function: Function, output: Array, values: Sequence[Array | float]) -> None:
+    """Evaluate on arrays of one length and floats in blocks, into the rows of ``output``."""
+    size = output.shape[1]
+    with np.errstate(under="ignore"):
+        for start in range(0, size, _BLOCK):
+            part = slice(start, min(start + _BLOCK, size))
+            block = (value[part] if isinstance(value, np.ndarray) else value for value in values)
+            for row, result in zip(output, function(*block), strict=True):
+                row[part] = result
+
+
 def _whole(results: Sequence[Any], shape: tuple[int, ...]) -> list[Array]:
     """Arrays of ``shape`` that share no memory; what was computed anew at every point is taken as it is."""
+    if not shape:
+        return [np.asarray(result, dtype=np.float64)[()] for result in results]
     taken: set[int] = set()
     arrays = []
     for result in results:

@@ -1,7 +1,10 @@
-"""Benchmarks of the averages of state evolution, `make bench`: by digits, by branch, and against a smooth product rule."""
+"""Benchmarks of the averages of state evolution, `make bench`: by digits, by branch, and against published ways."""
+
+import timeit
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 from numerics.averages import Ensemble, GaussHermite, QuasiMonteCarlo, Split, Substitution, jumps
 from numerics.averages.proximal import competing, minimise
@@ -59,3 +62,35 @@ def bench_proximal_map(benchmark, ensemble):
     images = competing(ensemble, POSITIONAL).images(center)
     found = benchmark(minimise, loss, center, np.linalg.inv(ensemble.width(POSITIONAL)), images)
     assert (found.sheet > 0).any()
+
+
+def one_by_one(values, x):
+    """The minimum at each of the points x by itself, as the published scheme finds it: from (0, 0), by a local optimiser."""
+    width, fixed = values[3], np.array([[0.6, 0.4], [0.4, 0.6]])
+
+    def attention(u):
+        scores = np.exp(np.outer(u, u) - np.outer(u, u).max(axis=1, keepdims=True))
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def envelope(center, teacher):
+        target = 0.3 * fixed + 0.7 * attention(teacher)
+        return scipy.optimize.minimize(
+            lambda z: ((z - center) ** 2).sum() / (2 * width) + ((attention(z) - target) ** 2).sum() / 8, np.zeros(2)
+        ).fun
+
+    return np.array([envelope(node[:2], node[2:]) for node in x.T])
+
+
+@pytest.mark.parametrize("values", [fields.SEMANTIC, fields.POSITIONAL])
+def bench_update_on_the_published_nodes(benchmark, ensemble, values):
+    """All averages of an update at the same 144 nodes: a hundred times faster than node by node, and no minimum higher."""
+    values, rule = np.array(values), fields.authors_rule()
+    x = ensemble.mean(values)[:, None] + np.linalg.cholesky(ensemble.covariance(values)) @ np.array(rule.points).T
+    theirs, slow = one_by_one(values, x), min(timeit.repeat(lambda: one_by_one(values, x), number=1, repeat=3))
+    sums = benchmark(rule.sums, ensemble, values)
+    center = ensemble.center(x, values)
+    images = competing(ensemble, values).images(center)
+    ours = minimise(ensemble.loss(x, values), center, np.linalg.inv(ensemble.width(values)), images).value
+    assert (ours <= theirs + 1e-9).all()
+    assert sums.values[4] == pytest.approx(ours @ np.array(rule.weights))
+    assert slow > 100 * benchmark.stats.stats.min

@@ -1,11 +1,13 @@
 """Averages over proximal maps for tests: a double well with exact answers, and dot-product attention."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from sympy import Expr, Matrix, Rational, Symbol, diag, exp, eye, ones, symbols, zeros
 
 from derive.averages import GaussianAverage, MoreauEnvelope, Proximal, ProximalJacobian, Score
+from numerics.averages import PointSet
 
 q, theta, m, V = OVERLAPS = symbols("q theta m V", real=True)
 FOURTH = Rational(1, 4)  # sigma^2
@@ -91,3 +93,15 @@ def many_tokens(tokens: int, heads: int) -> list[GaussianAverage]:
     mean = [m if i < heads else -m if i < 2 * heads else 0 for i in range(2 * size)]
     inside = [sum(a**2 for a in f), sum(a * Score(b) for a, b in zip(f, c, strict=True)), envelope]
     return [GaussianAverage(part, (*c, *y), mean, covariance) for part in inside]
+
+
+def authors_rule() -> PointSet:
+    """The rule behind the published tables: degree seven, 12 points a pair, once for student and once for teacher."""
+    a, b = (np.sqrt((9 + sign * 3 * np.sqrt(5)) / 8) for sign in (-1, 1))
+    pair = [((x, 0.0), 1 / 36) for x in (np.sqrt(3), -np.sqrt(3))] + [
+        ((0.0, y), 1 / 36) for y in (np.sqrt(3), -np.sqrt(3))
+    ]
+    for size, weight in ((a, (5 + 2 * np.sqrt(5)) / 45), (b, (5 - 2 * np.sqrt(5)) / 45)):
+        pair += [((s * size, t * size), weight) for s, t in product((1, -1), repeat=2)]
+    nodes = [(np.sqrt(2) * np.array([*x, *y]), v * w) for (x, v), (y, w) in product(pair, pair)]
+    return PointSet(tuple(tuple(map(float, point)) for point, _ in nodes), tuple(float(weight) for _, weight in nodes))

@@ -660,3 +660,22 @@ def test_numpy_mpmath_and_sympy_agree_on_random_expressions(expression, p, q):
 def test_dummies_are_arguments_like_any_symbol(target):
     a, b = sp.Dummy("a"), sp.Dummy("b")
     assert float(emit(a - 2 * b, (a, b), target)(3, 1)) == 1
+
+
+@pytest.mark.parametrize("target", ["numpy", "mpmath"])
+def test_definitions_are_computed_first_and_once(target):
+    """Further symbols stand for expressions in the arguments and the symbols before them, inside a Piecewise as well."""
+    x, u, v = sp.symbols("x u v", real=True)
+    value = sp.Piecewise((v - u, x < 0), (u * v, True))
+    emitted = emit((value, u, 3), (x,), target, definitions={u: sp.exp(x), v: 1 + u**2})
+    assert emitted.source.count("exp") == 1
+    for point in (-1, 2):
+        one, two = math.exp(point), 1 + math.exp(2 * point)
+        found = [float(number) for number in emitted(point)]
+        assert found == pytest.approx([two - one if point < 0 else one * two, one, 3])
+
+
+def test_a_definition_in_terms_of_a_later_one_is_refused():
+    x, u, v = sp.symbols("x u v", real=True)
+    with pytest.raises(EmissionError, match="of u holds v, which is not defined before"):
+        emit(u, (x,), definitions={u: x + v, v: x})

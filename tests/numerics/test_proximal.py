@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from numerics.averages.ensemble import Ensemble
-from numerics.averages.proximal import competing, descend, factorised, minimise
+from numerics.averages.proximal import competing, descend, factorised, minimise, rounded
 from tests.numerics import fields
 
 
@@ -109,3 +109,17 @@ def test_mirrors_are_found_however_rarely_the_other_minimum_wins(attention):
 def test_a_convex_loss_has_no_mirrors():
     ensemble = Ensemble.compile(*fields.double_well())
     assert len(competing(ensemble, np.array([0.0, 1.0, 4.0, 0.2])).normals) == 0
+
+
+def test_values_of_a_cell_share_their_mirrors(attention):
+    middle = np.array(rounded(attention, np.array(fields.POSITIONAL)))
+    np.testing.assert_allclose(middle, fields.POSITIONAL, rtol=0.11)
+    assert (np.array(rounded(attention, 1.01 * middle)) == middle).all()
+    assert competing(attention, 1.01 * middle) is competing(attention, middle)
+
+
+def test_values_whose_neighbours_are_not_defined_stand_for_themselves(attention):
+    """At q = 4 theta^2 the fields are those of the teacher: beyond, there are none."""
+    edge = np.array([0.0904, 0.15, 0.0, 10.0])
+    assert attention.defined(edge)
+    assert rounded(attention, edge) == tuple(edge)
