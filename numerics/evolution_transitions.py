@@ -1,11 +1,11 @@
 r"""The transitions of a state evolution along its control: where its branches exchange, cross, appear and lose stability.
 
-.. math:: \phi_a(\alpha) = \phi_b(\alpha) \qquad \lambda_{\max}(\alpha) = 1 \qquad o(\alpha) = o_c(\alpha)
+.. math:: \phi(x_1) = \phi(x_2) \qquad \partial_o G_o(x) = 1 \qquad O(x) = O_c(x) \qquad \mathrm{d}\alpha/\mathrm{d}o = 0
 
-Branches are traced through the window on a coarse rule, each solution from the one before. Coexistences (two stable
-branches share the potential), instabilities (an overlap that vanishes by symmetry begins to grow, at a pitchfork) and
-crossings of an observable with its level are bracketed there, solved for, and carried through finer rules until the
-value stands still to the digits asked for. Its error is its last move from one rule to the next.
+Branches are followed through the window on a coarse rule. Coexistences (two stable branches share the potential),
+instabilities (an overlap that vanishes by symmetry begins to grow, at a pitchfork), crossings of an observable with its
+level and spinodals (folds) are seen there; each is then a system of equations for solutions and control, solved on
+successively finer rules until the value stands still to the digits asked for.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import combinations, pairwise, product
+from dataclasses import dataclass
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,75 +22,42 @@ from numpy.typing import NDArray
 
 from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
+from numerics.evolution_branches import LONGEST, Branch, Fold, branches, crossings, growths, larger, pitchforks
+from numerics.evolution_systems import Condition, Root, System, passed, refined
 from numerics.points import PhasePoint, Status, Transition, TransitionKind, Transitions, number
-from numerics.sectors import Solution, carried, located, slope_along
 
 if TYPE_CHECKING:
-    from derive.action import Observable, Setup
-    from derive.state_evolution import StateEvolution
+    from sympy import Symbol
 
-__all__ = ["Branch", "branches", "transitions"]
+    from derive.action import Setup
+    from derive.state_evolution import Sector, StateEvolution
+
+__all__ = ["Event", "events", "solved", "spinodal", "system_of", "transitions"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
 
-_SEEDS = 2
-_LONGEST, _SHORTEST = 0.25, 0.02  # steps, in the logarithm of the control
-_TOLERANCE = 1e-6
-_MOST = 25  # evaluations of a step along a branch: a longer step is retried shorter
-_JUMP = 0.05  # of the scales: a solution farther from its prediction is on another branch
-_SMALL = 0.3  # of the scales: an overlap this small at the end of a branch is about to vanish
-_GONE = 1e-4  # of the scales: an overlap this small has left its sector
-_ROUNDS = 8
-_APART = 0.02  # of the bracket
-_LOCATED = 1e-5  # in the logarithm of the control, before the finer rules
-_TIGHT = 1e-9
-_SETTLED = 0.02  # of the digits asked for: a step that needs no second
+_OFF = 0.05  # of the scale: how far from zero an overlap is taken to tell the order of its instability
+_ALIKE = 1.5  # the ratio of curvatures at two distances from a pitchfork, at most
+_CENTRED, _STILL = 1e-9, 1e-7  # relative to the control: what the vertex of a parabola leaves of a fold
+_AWAY = 6.0  # of the distance of three solutions: as far as the vertex of their parabola may lie
+_ROUNDS = 6
 
 
 @dataclass(frozen=True)
-class Station:
-    """A solution of a branch with what its events want to know."""
+class Event:
+    """What happens where ``system`` is solved near ``y``.
 
-    solution: Solution
-    growths: dict[str, float]  # the eigenvalue of G' of each overlap that vanishes in the sector, by its name
-    measured: Array  # overlaps, potential, observables, levels
+    ``overlap`` is the one that begins to grow at an instability, or in which a branch turns at a spinodal; ``left`` is what
+    the system leaves of the transition, relative to the control.
+    """
 
-    @property
-    def t(self) -> float:
-        return math.log(self.solution.control)
-
-    @property
-    def stable(self) -> bool:
-        return max((self.solution.slow, *self.growths.values())) < 1
-
-
-@dataclass(frozen=True)
-class Branch:
-    """Solutions of one sector in ascending order of the control."""
-
-    stations: tuple[Station, ...]
-
-    @property
-    def sector(self) -> str:
-        return self.stations[0].solution.sector.name
-
-    @cached_property
-    def ts(self) -> Array:
-        return np.array([station.t for station in self.stations])
-
-    def potential(self, t: float | Array, n: int) -> Array:
-        """The potential at log control ``t`` by interpolation; nan outside."""
-        values = [float(station.measured[n]) for station in self.stations]
-        return np.asarray(np.interp(t, self.ts, values, left=np.nan, right=np.nan))
-
-    def predicted(self, t: float) -> Array:
-        """The overlaps (n,) at log control ``t`` by interpolation."""
-        xs = np.array([station.solution.x for station in self.stations])
-        return np.array([np.interp(t, self.ts, column) for column in xs.T])
-
-    def nearest(self, t: float) -> Station:
-        return self.stations[int(np.argmin(np.abs(self.ts - t)))]
+    kind: TransitionKind
+    system: System
+    y: Array
+    observable: str | None = None
+    overlap: Symbol | None = None
+    left: float = 0.0
 
 
 def transitions(
@@ -107,29 +73,25 @@ def transitions(
     """
     begin = time.perf_counter()
     evolution, digits = Evolution(theory, setup), theory.digits if digits is None else digits
-    say = progress or (lambda text: None)
+    say, name = progress or (lambda text: None), theory.control.name
     low, high = (float(theory.control.validate(end)) for end in (over or _window(theory, setup)))
-    traced = branches(evolution, low, high, say)
-    events = [*_coexistences(evolution, traced), *_instabilities(evolution, traced), *_crossings(evolution, traced)]
+    seen, traced = events(evolution, low, high, say)
     found = []
-    for place, event in enumerate(events):
-        say(f"solving transition {place + 1} of {len(events)}: {event.kind}")
-        found.append(_solved(evolution, event, digits))
+    for place, event in enumerate(seen):
+        say(f"solving transition {place + 1} of {len(seen)}: {event.kind}")
+        found.append(solved(event, digits)[0])
     entries = tuple(sorted(found, key=lambda entry: entry.value.value))
     worst = [entry.status for entry in entries if entry.status is not Status.OK]
-    notes = [f"no transition between {theory.control.name} = {low:g} and {high:g}"] if not entries else []
-    notes += [note for branch in traced for note in _ends(evolution, branch, low, high)]
+    notes = [f"no transition between {name} = {low:g} and {high:g}"] if not entries else []
+    notes += [
+        f"the {branch.sector.name} branch was lost at {name} = {end:.4g}" for branch in traced for end in branch.lost
+    ]
+    notes += [
+        f"the order of the {entry.title} at {name} = {entry.value} is undecided"
+        for entry in entries
+        if entry.kind is TransitionKind.INSTABILITY and entry.order is None
+    ]
     return Transitions(entries, worst[0] if worst else Status.OK, tuple(notes), time.perf_counter() - begin)
-
-
-def _ends(evolution: Evolution, branch: Branch, low: float, high: float) -> Iterator[str]:
-    """Where a branch ends inside the window and none of its overlaps vanishes there: near a fold."""
-    free = evolution.free(branch.stations[0].solution.sector)
-    for station, edge in ((branch.stations[0], low), (branch.stations[-1], high)):
-        near = np.abs(station.solution.x[free]) < _SMALL * evolution.scales[free]
-        if abs(station.t - math.log(edge)) > 1e-9 and not near.any():
-            name, control = evolution.theory.control.name, station.solution.control
-            yield f"the {branch.sector} branch was followed to {name} = {control:.4g} only; it ends near there, in a fold"
 
 
 def _window(theory: StateEvolution, setup: Setup) -> tuple[object, object]:
@@ -137,233 +99,205 @@ def _window(theory: StateEvolution, setup: Setup) -> tuple[object, object]:
     return low, high
 
 
-# --- branches ---
+# --- events, seen on the branches ---
 
 
-def branches(evolution: Evolution, low: float, high: float, say: Progress) -> tuple[Branch, ...]:
-    """The branches between two controls, traced from the solutions at a few controls in between."""
-    found: list[Branch] = []
-    for seed in np.geomspace(low, high, 2 * _SEEDS + 1)[1::2]:
-        say(f"looking for branches at {evolution.theory.control.name} = {seed:.3g}")
-        for solution in located(evolution, float(seed), evolution.ladder[0]).found:
-            if any(_passes(evolution, branch, solution) for branch in found):
-                continue
-            say(f"tracing the {solution.sector.name} branch from {evolution.theory.control.name} = {seed:.3g}")
-            start = _station(evolution, solution)
-            down, up = (tuple(_traced(evolution, start, end)) for end in (low, high))
-            found.append(Branch((*reversed(down), start, *up)))
-    return tuple(found)
+def events(
+    evolution: Evolution, low: float, high: float, say: Progress
+) -> tuple[tuple[Event, ...], tuple[Branch, ...]]:
+    """Everything that happens on the branches between two controls, and the branches."""
+    traced, folds = branches(evolution, low, high, say)
+    seen = [*_coexistences(evolution, traced), *_instabilities(evolution, traced), *_crossings(evolution, traced)]
+    return (*seen, *(spinodal(evolution, fold) for fold in folds)), traced
 
 
-def _passes(evolution: Evolution, branch: Branch, solution: Solution) -> bool:
-    """Whether a branch runs through a solution, up to the signs that distinguish symmetric copies."""
-    t = math.log(solution.control)
-    if branch.sector != solution.sector.name or not branch.ts[0] <= t <= branch.ts[-1]:
-        return False
-    off = np.abs(np.abs(branch.predicted(t)) - np.abs(solution.x))
-    return bool(np.all(off <= _JUMP * evolution.scales))
+def _event(
+    kind: TransitionKind,
+    evolution: Evolution,
+    members: Sequence[Branch],
+    t: float,
+    observable: str | None = None,
+    overlap: Symbol | None = None,
+) -> Event:
+    """The event near log control ``t``."""
+    system = system_of(evolution, kind, tuple(branch.sector for branch in members), observable, overlap)
+    return Event(kind, system, system.joined([branch.x(t) for branch in members], math.exp(t)), observable, overlap)
 
 
-def _traced(evolution: Evolution, start: Station, end: float) -> Iterator[Station]:
-    """Stations from ``start`` towards the control ``end``, until there or where the branch is lost."""
-    here, before, step = start, None, _LONGEST / 2
-    target = math.log(end)
-    while abs(target - here.t) > 1e-12 and step > _SHORTEST:
-        t = here.t + math.copysign(min(step, abs(target - here.t)), target - here.t)
-        x = here.solution.x
-        if before is not None:
-            x = x + (x - before.solution.x) * (t - here.t) / (here.t - before.t)
-        moved = _followed(evolution, here.solution, x, math.exp(t))
-        if moved is None:
-            step /= 4
-            continue
-        before, here = here, _station(evolution, moved)
-        yield here
-        step = min(_LONGEST, 1.6 * step)
-
-
-def _followed(evolution: Evolution, solution: Solution, x: Array, control: float) -> Solution | None:
-    """The solution at another control from the prediction ``x``; ``None`` if that leads elsewhere."""
-    if not evolution.possible(x, control):
-        return None
-    moved = carried(evolution, control, solution.sector, x, evolution.ladder[0], solution.slope, _TOLERANCE, _MOST)
-    jump = np.max(np.abs(moved.x - x) / evolution.scales) if moved.found else np.inf
-    kept = np.all(
-        (np.sign(moved.x) == np.sign(solution.x)) & ((moved.x == 0) | (np.abs(moved.x) > _GONE * evolution.scales))
-    )
-    return moved if jump < _JUMP and kept else None
-
-
-def _station(evolution: Evolution, solution: Solution) -> Station:
-    return Station(
-        solution,
-        growths(evolution, solution, evolution.ladder[0], rough=True),
-        evolution.measured(solution.x, solution.control, evolution.ladder[0]),
-    )
-
-
-def growths(
-    evolution: Evolution, solution: Solution, rule: Rule, rough: bool = False, only: str | None = None
-) -> dict[str, float]:
-    """By what factor an update multiplies each overlap that vanishes at ``solution``: real eigenvalues of its block of G'.
-
-    The update is odd in these overlaps, so that G(d)/d at two d gives the slope, at one a ``rough`` one. An eigenvalue goes
-    by the overlap that leads its eigenvector; a complex pair does not make anything grow from zero and is left out. Where
-    the overlap ``only`` turns out to be uncoupled from the others, the others are not looked at.
-    """
-    names = [overlap.name for overlap in evolution.theory.overlaps]
-    places = np.flatnonzero(~evolution.free(solution.sector))
-    block = np.zeros((len(places), len(places)))
-    zero = np.zeros(evolution.n)  # the update leaves the overlaps of the block where they vanish
-    for column, place in sorted(enumerate(places), key=lambda pair: names[pair[1]] != only):
-        block[:, column] = slope_along(evolution, solution, rule, place, zero)[places]
-        if not rough:
-            wide = slope_along(evolution, solution, rule, place, zero, 2.0)[places]
-            block[:, column] = (4 * block[:, column] - wide) / 3
-        if names[place] == only and not np.delete(block[:, column], column).any():
-            return {names[place]: float(block[column, column])}
-    values, vectors = np.linalg.eig(block) if len(places) else (np.zeros(0), np.zeros((0, 0)))
-    named = {}
-    for value, vector in zip(values, vectors.T, strict=True):
-        if abs(value.imag) < 1e-9:
-            named[names[places[int(np.argmax(np.abs(vector)))]]] = float(value.real)
-    return named
-
-
-# --- events ---
-
-
-@dataclass(frozen=True)
-class Event:
-    """A function of solutions of ``members``, one for each, that vanishes between two log controls."""
-
-    kind: TransitionKind
-    members: tuple[Branch, ...]
-    between: tuple[float, float]
-    function: Callable[[tuple[Solution, ...], Rule], float]
-    order: str | None = None
-    observable: str | None = None
+def system_of(
+    evolution: Evolution,
+    kind: TransitionKind,
+    sectors: tuple[Sector, ...],
+    observable: str | None = None,
+    overlap: Symbol | None = None,
+) -> System:
+    """The equations of a transition; not those of a spinodal, which hold the value of an overlap."""
+    if kind is TransitionKind.COEXISTENCE:
+        return System(evolution, sectors, evolution.theory.potential)
+    if overlap is not None:
+        return System(evolution, sectors, _growth(evolution, sectors[0], overlap), 1.0)
+    (watched,) = (o for o in evolution.theory.observables if o.name == observable)
+    return System(evolution, sectors, watched.value / watched.crossover, 1.0)
 
 
 def _coexistences(evolution: Evolution, traced: Sequence[Branch]) -> Iterator[Event]:
-    n = evolution.n
-
-    def gap(solutions: tuple[Solution, ...], rule: Rule) -> float:
-        one, two = (evolution.evaluated(evolution.theory.potential, s.x, s.control, rule) for s in solutions)
-        return one - two
-
     for one, two in combinations(traced, 2):
         ts = np.union1d(one.ts, two.ts)
-        ts = ts[(ts >= max(one.ts[0], two.ts[0])) & (ts <= min(one.ts[-1], two.ts[-1]))]
-        gaps = one.potential(ts, n) - two.potential(ts, n)
-        for (a, b), (p, q) in zip(pairwise(ts), pairwise(gaps), strict=True):
-            if (p < 0) != (q < 0) and one.nearest((a + b) / 2).stable and two.nearest((a + b) / 2).stable:
-                yield Event(TransitionKind.COEXISTENCE, (one, two), (a, b), gap, "first")
+        for t, slope in crossings(ts, one.potential(ts) - two.potential(ts)):
+            if one.stable(t) and two.stable(t):
+                # Below the transition the phase with the lower potential is stable: the one that rises faster.
+                yield _event(TransitionKind.COEXISTENCE, evolution, (one, two) if slope > 0 else (two, one), t)
 
 
 def _instabilities(evolution: Evolution, traced: Sequence[Branch]) -> Iterator[Event]:
-    for branch, overlap in product(traced, (overlap.name for overlap in evolution.theory.overlaps)):
+    for branch in traced:
+        for overlap, t in pitchforks(branch):
+            yield _event(TransitionKind.INSTABILITY, evolution, (branch,), t, overlap=overlap)
 
-        def excess(solutions: tuple[Solution, ...], rule: Rule, overlap: str = overlap) -> float:
-            return growths(evolution, solutions[0], rule, only=overlap).get(overlap, math.nan) - 1
 
-        for a, b in pairwise(branch.stations):
-            p, q = (station.growths.get(overlap, math.nan) for station in (a, b))
-            if math.isfinite(p + q) and (p < 1) != (q < 1):
-                yield Event(TransitionKind.INSTABILITY, (branch,), (a.t, b.t), excess, observable=overlap)
+def _growth(evolution: Evolution, sector: Sector, overlap: Symbol) -> Condition:
+    """The growth of an overlap that vanishes: derived where it grows by itself, else an eigenvalue by differences."""
+    if larger(evolution, sector, overlap) is not None:
+        return evolution.theory.growth(overlap)
+
+    def together(x: Array, control: float, rule: Rule) -> float:
+        return growths(evolution, sector, x, control, rule).get(overlap.name, math.nan)
+
+    return together
 
 
 def _crossings(evolution: Evolution, traced: Sequence[Branch]) -> Iterator[Event]:
-    theory = evolution.theory
-    watched = [o for o in theory.observables if o.crossover is not None]
-    for level, observable in enumerate(watched):
-        place = evolution.n + 1 + theory.observables.index(observable)
-        above = evolution.n + 1 + len(theory.observables) + level
-
-        def excess(solutions: tuple[Solution, ...], rule: Rule, observable: Observable = observable) -> float:
-            parts = (observable.value, observable.crossover)
-            value, limit = (evolution.evaluated(part, solutions[0].x, solutions[0].control, rule) for part in parts)
-            return value - limit
-
-        for branch in traced:
-            for a, b in pairwise(branch.stations):
-                p, q = (s.measured[place] - s.measured[above] for s in (a, b))
-                if (p < 0) != (q < 0) and a.stable and b.stable:
-                    yield Event(
-                        TransitionKind.OBSERVABLE_CROSSING, (branch,), (a.t, b.t), excess, None, observable.name
-                    )
+    for branch, observable in product(traced, evolution.theory.observables):
+        if observable.crossover is not None:
+            for t, _ in crossings(branch.ts, [s.ratios[observable.name] - 1 for s in branch.stations]):
+                if branch.stable(t):
+                    yield _event(TransitionKind.OBSERVABLE_CROSSING, evolution, (branch,), t, observable.name)
 
 
-def _solved(evolution: Evolution, event: Event, digits: int) -> Transition:
-    """The secant from the bracket on the second rule; on each finer one it goes on with the slope that it has.
+def spinodal(evolution: Evolution, fold: Fold) -> Event:
+    """The control is extremal in the overlap, so that a value of the overlap close to the fold's gives the control.
 
-    The error of the value is its last move between rules, which are several times apart in accuracy.
+    Three solutions around it, on the second rule, have a parabola, whose vertex is the next middle, until it stands still.
     """
-    (a, b), rule = event.between, evolution.ladder[1]
-    nearest = tuple(branch.nearest((a + b) / 2).solution for branch in event.members)
-    states = {
-        t: tuple(replace(s, x=branch.predicted(t)) for s, branch in zip(nearest, event.members, strict=True))
-        for t in (a, b)
-    }
+    free, place, rule, slope, left = evolution.free(fold.sector), fold.place, evolution.ladder[1], None, math.inf
+    overlap = evolution.theory.overlaps[np.flatnonzero(free)[place]]
 
-    def at(t: float, rule: Rule, start: Sequence[Solution]) -> tuple[float, tuple[Solution, ...]]:
-        control = math.exp(t)
-        moved = tuple(carried(evolution, control, s.sector, s.x, rule, s.slope, _TIGHT, _MOST) for s in start)
-        return (event.function(moved, rule) if all(s.found for s in moved) else math.nan), moved
+    def system(level: float) -> System:
+        return System(evolution, (fold.sector,), overlap, level, abs(level))
 
-    (fa, _), (fb, solutions) = (at(t, rule, states[t]) for t in (a, b))
-    t, slope, width = b, math.nan, b - a
+    points = sorted(fold.ys, key=lambda y: float(y[place]))
+    vertex, bend = _vertex([y[place] for y in points], [y[-1] for y in points])
     for _ in range(_ROUNDS):
-        if a == b or fa == fb:
+        width = (points[2][place] - points[0][place]) / 6
+        levels, roots = [float(vertex + k * width) for k in (-1, 0, 1)], list[Root]()
+        for level in levels:
+            y = np.array([np.interp(level, [p[place] for p in points], column) for column in np.array(points).T])
+            roots.append(system(level).solved(y, rule, slope, _CENTRED / 10))
+            slope = roots[-1].slope
+        if not all(root.found for root in roots):
             break
-        # The slope of points close together would be that of the rule's own wiggles.
-        slope = (fb - fa) / (b - a) if abs(b - a) > _APART * width or math.isnan(slope) else slope
-        t = min(max(b - fb / slope, event.between[0]), event.between[1]) if math.isfinite(slope) else math.nan
-        if not math.isfinite(t) or abs(t - b) < _LOCATED:
+        points, before = [root.y for root in roots], vertex
+        vertex, bend = _vertex(levels, [y[-1] for y in points])
+        if abs(vertex - before) > _AWAY * width:  # nothing turns here
+            left = math.inf
             break
-        start = tuple(replace(s, x=branch.predicted(t)) for s, branch in zip(solutions, event.members, strict=True))
-        value, solutions = at(t, rule, start)
-        # The end with the other sign stays, or else the one that is closer to the root.
-        a, fa = (b, fb) if (value < 0) != (fb < 0) or abs(fb) < abs(fa) else (a, fa)
-        b, fb = t, value
-    error = math.inf
-    for rule in evolution.ladder[2:]:
-        before = t
-        for _ in range(2):
-            value, solutions = at(t, rule, solutions)
-            step = -value / slope
-            if not abs(step) <= width:  # away from the bracket, or not a number
-                return _transition(evolution, event, t, width, solutions, digits)
-            t += step
-            if abs(step) <= _SETTLED * 10.0**-digits:
-                break
-        error = abs(t - before)
-        if error < 0.5 * 10.0**-digits:
-            break
-    return _transition(evolution, event, t, error, solutions, digits)
+        left = abs(bend) * (vertex - before) ** 2 / points[1][-1]
+        if left <= _CENTRED:
+            return Event(TransitionKind.SPINODAL, system(vertex), points[1], overlap=overlap, left=left)
+    if left <= _STILL:  # as far as the rule's own wiggles allow
+        return Event(TransitionKind.SPINODAL, system(vertex), points[1], overlap=overlap, left=10 * left)
+    controls = [float(y[-1]) for y in fold.ys]
+    left = (max(controls) - min(controls)) / min(controls)
+    return Event(TransitionKind.SPINODAL, system(float(points[1][place])), points[1], overlap=overlap, left=left)
 
 
-def _transition(
-    evolution: Evolution, event: Event, t: float, error: float, solutions: tuple[Solution, ...], digits: int
-) -> Transition:
-    theory, n, control = evolution.theory, evolution.n, math.exp(t)
-    value = number(control, error * control, digits)
-    phases = []
-    for solution in solutions:
-        values = evolution.measured(solution.x, solution.control, solution.rule)
-        order = {o.name: number(x, abs(x) * error, digits) for o, x in zip(theory.overlaps, values[:n], strict=True)}
-        phases.append(PhasePoint(solution.sector.name, order, number(values[n], abs(values[n]) * error, digits)))
-    if event.kind is TransitionKind.COEXISTENCE:
-        # Below the transition the phase with the lower potential is stable: the potential that rises faster.
-        before = [branch.potential(event.between[0], n) for branch in event.members]
-        phases = phases if before[0] < before[1] else phases[::-1]
-    return Transition(
-        event.kind,
-        event.order,
-        theory.control.name,
-        value,
-        tuple(phases),
-        "fixed points by Newton on successively finer rules of integration",
-        Status.UNRESOLVED if not math.isfinite(t) else Status.OK if value.reached else Status.DIGITS,
-        observable=event.observable,
+def _vertex(places: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+    """Where the parabola through three points is extremal, and its second coefficient."""
+    bend, slope, _ = np.polyfit(np.array(places) - places[1], values, 2)
+    return float(places[1] - slope / (2 * bend)), float(bend)
+
+
+# --- solutions ---
+
+
+def solved(event: Event, digits: int, ordered: bool = True) -> tuple[Transition, Root]:
+    """The transition with ``digits`` digits where the rules reach them, and the root behind it.
+
+    The order of an instability takes as long as the rest, and is only told if wanted.
+    """
+    evolution, errors = event.system.evolution, np.full_like(event.y, np.inf)
+    fold = event.kind is TransitionKind.SPINODAL
+    for rule in evolution.ladder[:2]:  # the coarsest may have jumps of its own just there
+        start = event.y if fold else event.system.settled(event.y, rule)
+        system, slope = (event.system, None) if fold else event.system.measured(start, rule)
+        root = system.solved(start, rule, slope)
+        if root.found:
+            break
+    rising = slope is not None and system.rate(start, slope) > 0
+    if root.found:
+        root, errors, rule = refined(system, root, rule, digits)
+        errors[-1] += event.left * root.control
+    if not root.found:  # it lies between two stations of its branch
+        errors = LONGEST * np.abs(event.y)
+    value = number(root.control if root.found else float(event.y[-1]), float(errors[-1]), digits)
+    instability = event.kind is TransitionKind.INSTABILITY
+    order = "first" if event.kind is TransitionKind.COEXISTENCE else None
+    if instability and ordered and root.found:
+        order = _order(event, system, root, rising)
+    status = Status.UNRESOLVED if not root.found else Status.OK if value.reached else Status.DIGITS
+    return (
+        Transition(
+            event.kind,
+            order,
+            evolution.theory.control.name,
+            value,
+            tuple(_phases(system, root, errors, rule, digits)) if root.found else (),
+            "fixed points and control together by Newton on successively finer rules of integration",
+            status,
+            observable=str(event.overlap) if instability else event.observable,
+        ),
+        root,
     )
+
+
+def _phases(system: System, root: Root, errors: Array, rule: Rule, digits: int) -> Iterator[PhasePoint]:
+    evolution = system.evolution
+    theory = evolution.theory
+    share = float(errors[-1]) / root.control
+    for sector, x, off in zip(system.sectors, system.points(root.y), system.points(errors), strict=True):
+        order = {
+            o.name: number(*pair, digits) for o, pair in zip(theory.overlaps, zip(x, off, strict=True), strict=True)
+        }
+        fine, coarse = (
+            float(passed(evolution, (theory.potential,), x, root.control, one)[0]) for one in (rule, rule.coarser())
+        )
+        potential = number(fine, abs(fine - coarse) + abs(fine) * share, digits)
+        yield PhasePoint(sector.name, order, potential)
+
+
+def _order(event: Event, system: System, root: Root, rising: bool) -> str | None:
+    """Second where the solutions that leave the pitchfork lie on the side where zero is unstable, else first.
+
+    Zero is unstable above the transition if the growth is ``rising``. At a small value of the overlap the control has
+    shifted by its square. Values are halved until two of them agree on the curvature; ``None`` where the shift is then
+    within the error of the second rule, on which this is done.
+    """
+    evolution, overlap, rule = system.evolution, event.overlap, system.evolution.ladder[1]
+    sector = overlap and larger(evolution, system.sectors[0], overlap)
+    rough = system.solved(root.y, rule, root.slope)
+    if overlap is None or sector is None or not rough.found:
+        return None
+    place, (x,) = evolution.theory.overlaps.index(overlap), system.points(rough.y)
+    distance, slope, curvature = _OFF * evolution.scales[place], None, math.nan
+    for _ in range(_ROUNDS):
+        x[place] = distance
+        away = System(evolution, (sector,), overlap, distance, distance)
+        beyond = away.solved(away.joined([x], rough.control), rule, slope)
+        shift, before = beyond.control - rough.control, curvature
+        curvature = shift / distance**2 if beyond.found else math.nan
+        if beyond.found and abs(shift) <= abs(rough.control - root.control):
+            return None
+        if 1 / _ALIKE < curvature / before < _ALIKE:
+            return "second" if (shift > 0) == rising else "first"
+        distance, slope = distance / 2, beyond.slope
+    return None

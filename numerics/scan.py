@@ -1,7 +1,9 @@
-r"""Scans: stationary points or fixed points over a grid of the control and the parameters, kept as records.
+r"""Scans: stationary points, fixed points or transitions over a grid of parameters, kept as records.
 
 Each point of the grid is one record, appended as soon as it is solved, so that a scan that is stopped at any instant goes
-on where it was. A point that fails is a record, too, with the reason, and does not stop the others.
+on where it was. A point that fails is a record, too, with the reason, and does not stop the others. Where the control is
+among the parameters of the grid, a record is of kind "point" and holds what `minima` finds, else of kind "transition
+set" and holds what `transitions` finds.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,7 @@ from sympy import Rational, srepr
 
 from derive.action import SetupError
 from derive.exact import ExactnessError, parse_rational
-from numerics.points import Number, Points
+from numerics.points import Number, PhasePoint, Points, Status, Transition, TransitionKind, Transitions
 from numerics.store import Record, Store
 
 if TYPE_CHECKING:
@@ -29,7 +31,17 @@ if TYPE_CHECKING:
 
     Problem = EffectiveAction | StateEvolution
 
-__all__ = ["Axis", "Tally", "about", "grid", "parse_axis", "scan"]
+__all__ = [
+    "Axis",
+    "Tally",
+    "about",
+    "grid",
+    "made_with",
+    "parse_axis",
+    "scan",
+    "transitions_of",
+    "with_transitions",
+]
 
 _LOG_DIGITS = 12
 _MOST = 1_000_000
@@ -104,31 +116,36 @@ def about(theory: str, problem: Problem, setup: Setup, axes: Sequence[Axis], dig
         fixed[problem.control.name] = str(setup.control)
     return {
         "theory": theory,
+        "structure": problem.meaning,
         "parameters": ", ".join(f"{name}={text}" for name, text in sorted(fixed.items())),
         "axes": " ".join(axis.text for axis in axes),
         "points": str(math.prod(len(axis.values) for axis in axes)),
         "digits": str(digits),
-        "expression": hashlib.sha256(srepr(problem.value).encode()).hexdigest(),
+        "expression": made_with(problem)["expression"],
     }
 
 
 def scan(
     problem: Problem,
     setups: Sequence[Setup],
-    solve: Callable[..., Points],
+    solve: Callable[..., Points | Transitions],
     store: Store,
     digits: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> Tally:
-    """Solve every setup (each with its control) whose record is not in ``store`` yet; ``progress`` gets their number."""
+    """Solve every setup whose record is not in ``store`` yet; ``progress`` gets their number.
+
+    ``solve`` is `minima` where the setups hold the control, else `transitions`.
+    """
     solved = there = 0
-    versions = {"sympy": sympy.__version__, "mpmath": mpmath.__version__, "expression": store.about()["expression"]}
     for setup in setups:
-        inputs = {**setup.as_text(), problem.control.name: str(setup.control)}
-        if store.holds("point", inputs):
+        driven = setup.control is not None
+        kind, inputs = "point" if driven else "transition set", setup.as_text()
+        inputs |= {problem.control.name: str(setup.control)} if driven else {}
+        if store.holds(kind, inputs):
             there += 1
         else:
-            store.append([_solved(problem, setup, solve, digits, inputs, versions)])
+            store.append([_solved(problem, setup, solve, digits, Record(kind, inputs, made_with=made_with(problem)))])
             solved += 1
         if progress is not None:
             progress(1)
@@ -136,21 +153,28 @@ def scan(
     return Tally(solved, there, sum(counts.values()) - counts.get("ok", 0))
 
 
+def made_with(problem: Problem) -> dict[str, str]:
+    """The versions and the hash of the expression that numbers come from."""
+    expression = hashlib.sha256(srepr(problem.value).encode()).hexdigest()
+    return {"sympy": sympy.__version__, "mpmath": mpmath.__version__, "expression": expression}
+
+
 def _solved(
-    problem: Problem,
-    setup: Setup,
-    solve: Callable[..., Points],
-    digits: int,
-    inputs: Mapping[str, str],
-    versions: Mapping[str, str],
+    problem: Problem, setup: Setup, solve: Callable[..., Points | Transitions], digits: int, empty: Record
 ) -> Record:
     begin = time.perf_counter()
     try:
-        points = solve(problem, setup, digits=digits)
+        found = solve(problem, setup, digits=digits)
     except (ArithmeticError, ValueError) as error:
-        return Record(
-            "point", inputs, status=f"failed: {error}", made_with=versions, seconds=time.perf_counter() - begin
-        )
+        return replace(empty, status=f"failed: {error}", seconds=time.perf_counter() - begin)
+    if isinstance(found, Transitions):
+        record = with_transitions(empty, {str(place): entry for place, entry in enumerate(found)})
+    else:
+        record = _with_points(empty, found)
+    return replace(record, status=found.status.value, seconds=time.perf_counter() - begin)
+
+
+def _with_points(record: Record, points: Points) -> Record:
     values, errors = {}, {}
     for place, point in enumerate(points):
         head = f"{place}.{point.name}"
@@ -158,6 +182,56 @@ def _solved(
         numbers: dict[str, Number] = {**point.order_parameters, "action": point.action, **point.observables}
         for name, number in numbers.items():
             values[f"{head}.{name}"], errors[f"{head}.{name}"] = number.text, number.bound
-    return Record(
-        "point", inputs, values, errors, points.status.value, made_with=versions, seconds=time.perf_counter() - begin
-    )
+    return replace(record, values=values, errors=errors)
+
+
+def with_transitions(record: Record, entries: Mapping[str, Transition]) -> Record:
+    """The record with transitions by key: ``KEY.value`` with its error, ``KEY.0.q`` of the first phase, and so on."""
+    values, errors = {}, {}
+
+    def put(name: str, number: Number) -> None:
+        values[name], errors[name] = number.text, number.bound
+
+    for key, entry in entries.items():
+        words = {"kind": entry.kind.value, "order": entry.order, "control": entry.control, "method": entry.method}
+        words |= {"status": entry.status.value, "observable": entry.observable}
+        values |= {f"{key}.{name}": text for name, text in words.items() if text is not None}
+        put(f"{key}.value", entry.value)
+        for name, number in entry.at.items():
+            put(f"{key}.at.{name}", number)
+        for place, phase in enumerate(entry.phases):
+            values[f"{key}.{place}"] = phase.name
+            for name, number in phase.order_parameters.items():
+                put(f"{key}.{place}.{name}", number)
+            put(f"{key}.{place}.action", phase.action)
+    return replace(record, values=values, errors=errors)
+
+
+def transitions_of(record: Record, digits: int) -> dict[str, Transition]:
+    """The transitions by key that `with_transitions` has put into a record."""
+    values, found = record.values, {}
+
+    def numbers(head: str) -> dict[str, Number]:
+        with mpmath.workdps(digits + 10):
+            pairs = {n: (mpmath.mpf(values[n]), mpmath.mpf(e)) for n, e in record.errors.items() if n.startswith(head)}
+        return {name.removeprefix(head): Number(*pair, digits) for name, pair in pairs.items()}
+
+    for key in dict.fromkeys(name.partition(".")[0] for name in values):
+        phases, place = [], 0
+        while (name := values.get(f"{key}.{place}")) is not None:
+            order = numbers(f"{key}.{place}.")
+            action = order.pop("action")
+            phases.append(PhasePoint(name, order, action))
+            place += 1
+        found[key] = Transition(
+            TransitionKind(values[f"{key}.kind"]),
+            values.get(f"{key}.order"),
+            values[f"{key}.control"],
+            numbers(f"{key}.value")[""],
+            tuple(phases),
+            values[f"{key}.method"],
+            Status(values[f"{key}.status"]),
+            numbers(f"{key}.at."),
+            values.get(f"{key}.observable"),
+        )
+    return found

@@ -149,6 +149,10 @@ class Store:
             query = "select 1 from records where kind = ? and inputs = ?"
             return connection.execute(query, (kind, _text(inputs))).fetchone() is not None
 
+    def get(self, kind: str, inputs: Mapping[str, str]) -> Record | None:
+        """The record of these inputs, if there is one."""
+        return next((record for record in self.records(kind) if record.inputs == inputs), None)
+
     def records(self, kind: str | None = None) -> Iterator[Record]:
         """The records in the order in which they came."""
         query = "select kind, inputs, numbers, errors, status, residual, made_with, seconds from records"

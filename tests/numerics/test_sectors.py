@@ -7,10 +7,10 @@ from sympy import Rational, S, Symbol, cosh, log
 
 from derive.action import Observable, Parameter
 from derive.averages import GaussianAverage, MoreauEnvelope
-from derive.positional_semantic import general, prepared, state_evolution
-from derive.positional_semantic.model import isotropic
+from derive.positional_semantic import prepared, state_evolution
 from derive.state_evolution import Pair, Sector, StateEvolution
 from numerics.evolution import Evolution
+from numerics.evolution_branches import branches
 from numerics.evolution_transitions import transitions
 from numerics.points import Status
 from numerics.sectors import carried, located, minima, witnessed
@@ -46,6 +46,10 @@ def test_magnet_has_both_branches_above_the_pitchfork_and_their_stability():
     found = points[0].order_parameters["m"]
     assert abs(found.value - root) <= 1.01 * found.error < 1e-6
     assert float(points[1].observables["growth"].value) == pytest.approx(2, rel=1e-5)
+    (alone,) = minima(theory, theory.setup({"alpha": 2}), 6, sector="magnet")
+    assert alone.order_parameters == points[0].order_parameters
+    with pytest.raises(ValueError, match=r"no sector 'ferromagnet'.*paramagnet, magnet"):
+        minima(theory, theory.setup({"alpha": 2}), 6, sector="ferromagnet")
     below = minima(theory, theory.setup({"alpha": "9/10"}), 6)
     assert [(point.name, point.stability.value) for point in below] == [("paramagnet", "stable")]
 
@@ -56,22 +60,65 @@ def test_pitchfork_and_observable_crossing_of_the_magnet():
     assert found.status is Status.OK
     instability, crossing = found
     assert (instability.title, crossing.title) == ("instability (m)", "observable-crossing (square)")
+    assert instability.order == "second"
     assert abs(instability.value.value - 1) < 1e-6
     root = mpmath.sqrt(mpmath.mpf(1) / 2)
     assert abs(crossing.value.value - mpmath.atanh(root) / root) < 1e-6
 
 
-def test_coexistence_of_the_three_spin_magnet():
-    theory = magnet(3)
-    found = transitions(theory, theory.setup({}), 6)
-    (coexistence,) = (entry for entry in found if entry.kind.value == "coexistence")
+@pytest.mark.parametrize("order, near", [(3, 1.7), (4, 2.0)])
+def test_fold_and_coexistence_of_the_magnet_with_many_spin_coupling(order, near):
+    """The branch is followed around its fold, where the magnet appears; its stable part meets the paramagnet."""
+    theory = magnet(order)
+    found = transitions(theory, theory.setup({}), 8)
+    assert found.status is Status.OK
+    assert [entry.title for entry in found] == ["spinodal (magnet)", "coexistence"]
+    spinodal, coexistence = found
+
+    def fold(x, a):
+        return mpmath.tanh(a * x ** (order - 1)) - x, a * (order - 1) * x ** (order - 2) * (1 - x**2) - 1
 
     def balance(x, a):
-        return mpmath.tanh(a * x**2) - x, a * x**3 - mpmath.log(mpmath.cosh(a * x**2)) - a * x**3 / 3
+        exponent = a * x ** (order - 1)
+        return mpmath.tanh(exponent) - x, a * x**order - mpmath.log(mpmath.cosh(exponent)) - a * x**order / order
 
-    _, expected = mpmath.findroot(balance, (0.93, 2.2))
-    assert abs(coexistence.value.value - expected) < 1e-5
+    _, ends = mpmath.findroot(fold, (0.8, near))
+    _, equal = mpmath.findroot(balance, (0.95, near + 0.4))
+    assert abs(spinodal.value.value - ends) <= spinodal.value.error < 1e-8
+    assert abs(coexistence.value.value - equal) <= coexistence.value.error < 1e-8
     assert [phase.name for phase in coexistence.phases] == ["paramagnet", "magnet"]
+
+
+def test_both_parts_of_a_folded_branch_are_found():
+    theory = magnet(3)
+    traced, folds = branches(Evolution(theory, theory.setup({})), 0.5, 4.0, lambda text: None)
+    assert len(folds) == 1
+    magnets = [branch for branch in traced if branch.sector.name == "magnet"]
+    assert sorted(branch.slow > 1 for branch in magnets) == [False, True]
+    assert not any(branch.lost for branch in magnets)
+    for branch in magnets:
+        for station in branch.stations:
+            assert abs(np.tanh(station.control * station.x[0] ** 2) - station.x[0]) < 1e-4
+
+
+def tricritical(quartic):
+    """m = mhat, mhat = (alpha - 1) m + m - quartic m^3 - m^5: Landau's sixth-order potential as an update."""
+    potential = m * mhat - mhat**2 / 2 - alpha * m**2 / 2 + quartic * m**4 / 4 + m**6 / 6
+    pair = Pair(m, mhat, "order parameter")
+    sectors = (Sector("disordered", (m,)), Sector("ordered"))
+    return StateEvolution("landau", potential, (pair,), CONTROL, (), (Rational(1, 2), S(2)), sectors=sectors)
+
+
+@pytest.mark.parametrize("quartic, order, fold", [(S.One, "second", None), (-S.One, "first", 0.75)])
+def test_order_of_an_instability(quartic, order, fold):
+    """alpha = 1 + quartic m^2 + m^4: supercritical for a positive quartic term, else with a fold at 1 - quartic^2/4."""
+    theory = tricritical(quartic)
+    found = transitions(theory, theory.setup({}), 8)
+    instability = found.of("instability")
+    assert instability.order == order
+    assert abs(instability.value.value - 1) <= instability.value.error < 1e-8
+    folds = [entry for entry in found if entry.kind.value == "spinodal"]
+    assert [abs(entry.value.value - fold) <= entry.value.error for entry in folds] == [True] * (fold is not None)
 
 
 def ridge():
@@ -95,30 +142,12 @@ def test_averages_over_a_smooth_proximal_map_give_the_ridge_estimator():
     assert abs(point.order_parameters["m"].value - width * 1.5 / (1 + width)) < 1e-6
 
 
-@pytest.mark.parametrize("name, start", [("semantic", (0.094, 16, 0, 0.135)), ("positional", (0.0495, 13.6, 0.255, 0))])
-def test_general_route_equals_the_reduced_one(name, start):
-    """Two equivalent tokens of rank one, with an overlap of each kind for every token."""
-    reduced, whole = (
-        Evolution(theory, theory.setup({})) for theory in (state_evolution(), general(isotropic(2, 1, 1)))
-    )
-    places = [overlap.name.split("_") for overlap in whole.theory.overlaps]
-    values = dict(zip(("q", "V", "m", "theta"), start, strict=True))
-    doubled = np.array([values[kind] * (-1 if (kind, token) == ("m", "2") else 1) for kind, token in places])
-    found = []
-    for problem, x in ((reduced, np.array(start, dtype=float)), (whole, doubled)):
-        sector = next(sector for sector in problem.theory.sectors if sector.name == name)
-        found.append(carried(problem, 1.5, sector, x, problem.ladder[0]))
-    assert all(solution.found for solution in found)
-    assert np.abs(found[1].x[:4]) == pytest.approx(found[0].x, rel=1e-7)
-    assert np.abs(found[1].x[4:]) == pytest.approx(found[0].x, rel=1e-7)
-
-
 def test_other_fixed_matrix_is_solved_with_an_error():
     """A_11 = 3/5, A_22 = 4/5: the tokens differ in their targets only, and the law of their sum does not know."""
     theory, values = prepared({"A": "[[3/5,2/5],[1/5,4/5]]"})
     problem = Evolution(theory, theory.setup(values))
     sector = next(sector for sector in theory.sectors if sector.name == "positional")
-    solution = carried(problem, 1.5, sector, np.array([0.06, 11, 0.32, 0, 0.06, 11, -0.32, 0]), problem.ladder[1])
+    solution = carried(problem, 1.5, sector, np.array([0.06, 11, 0.32, 0]), problem.ladder[1])
     errors = np.abs(witnessed(problem, solution) - solution.x)
     assert solution.found
     assert np.all(errors <= 1e-3 * np.abs(solution.x))
@@ -149,3 +178,16 @@ def test_minima_of_attention_at_three_digits():
     deficits = {point.name: float(point.observables["deficit"].value) for point in points}
     assert deficits["semantic"] < 1e-5
     assert 0.05 < deficits["positional"] < 0.3
+
+
+def test_responses_are_measured_by_a_rule_of_their_own():
+    """The smooth response and the deficit are asked for, or not a number; the others do not depend on that."""
+    theory = state_evolution()
+    problem, x = Evolution(theory, theory.setup({})), np.array([0.0495, 13.6, 0.255, 0])
+    without, asked = (problem.measured(x, 1.5, problem.ladder[0], rule) for rule in (None, problem.ladder[0]))
+    responses = [
+        problem.n + 1 + place for place, o in enumerate(theory.observables) if o.name in ("replicon", "deficit")
+    ]
+    assert np.isnan(without[responses]).all()
+    assert np.isfinite(asked).all()
+    np.testing.assert_array_equal(np.delete(without, responses), np.delete(asked, responses))

@@ -1,0 +1,379 @@
+r"""Phase diagrams: the transitions along one parameter, followed in a second one.
+
+.. math:: \alpha^*_k(\omega), \qquad \alpha^*_j(\omega) = \alpha^*_k(\omega)
+
+Each transition of a state evolution is solved at the next value of the second parameter from its last ones, by
+extrapolation; where that leads elsewhere, a value in between comes first. What is seen at the upper end only is followed
+downwards. Transitions of an action are found anew at each value. Where two curves meet is told by interpolation.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from sympy import Rational, S, Symbol
+
+from derive.action import SetupError
+from derive.state_evolution import StateEvolution
+from numerics.evolution import Evolution
+from numerics.evolution_branches import Fold
+from numerics.evolution_systems import System, passed
+from numerics.evolution_transitions import Event, solved, spinodal, system_of
+from numerics.points import Number, Status, Transition, TransitionKind, Transitions, justified
+from numerics.scan import Axis, made_with, transitions_of, with_transitions
+from numerics.store import Record, Store
+
+if TYPE_CHECKING:
+    from derive.action import EffectiveAction, Setup
+
+    Problem = EffectiveAction | StateEvolution
+
+__all__ = ["Curve", "Diagram", "Meeting", "diagram", "driven", "rows"]
+
+Array = NDArray[np.float64]
+Row = dict[str, Transition]
+Progress = Callable[[str], None]
+
+_HALVINGS = 4
+_FAR = 0.25  # in the logarithm of the control: a solution farther from its prediction is another transition
+_SAME = 0.02  # in the logarithm of the control: transitions of one name this close are one
+_ROUGH = 2  # digits at values of the second parameter that are not asked for
+_AROUND = 0.05  # of an overlap: where a fold is looked for
+_LEFT = 1e-6  # relative to the control: what a fold that was found leaves, at most
+_GONE = 1e-3  # of the scales: an overlap this small has left its sector
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One transition at ascending values of the second parameter."""
+
+    name: str
+    points: tuple[tuple[Rational, Transition], ...]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where two curves cross, by name, and the values of both parameters there."""
+
+    curves: tuple[str, str]
+    x: Number
+    y: Number
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """The curves of all transitions, and where they meet; a curve that ends inside has a note."""
+
+    curves: tuple[Curve, ...]
+    meetings: tuple[Meeting, ...]
+    status: Status = Status.OK
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def driven(problem: Problem, name: str) -> Problem:
+    """The problem with the parameter ``name`` as its control; raises `SetupError`.
+
+    The former control becomes a parameter, which has to be given; magnitudes of overlaps are those at the default of the
+    new one. The window of an action belongs to its control.
+    """
+    if name == problem.control.name:
+        return problem
+    chosen = [parameter for parameter in problem.parameters if parameter.name == name]
+    if not chosen or not isinstance(problem, StateEvolution):
+        known = [problem.control, *(problem.parameters if isinstance(problem, StateEvolution) else ())]
+        names = " or ".join(parameter.name for parameter in known)
+        raise SetupError(f"transitions of {problem.name} are not sought along {name!r}, but along {names}")
+    default = S.One if chosen[0].default is None else chosen[0].default
+    pairs = tuple(replace(pair, scale=pair.scale.subs(chosen[0].symbol, default)) for pair in problem.pairs)
+    others = tuple(parameter for parameter in problem.parameters if parameter.name != name)
+    return replace(problem, pairs=pairs, control=chosen[0], parameters=(*others, problem.control))
+
+
+def rows(problem: Problem, axis: Axis) -> int:
+    """How many rows a diagram has: those of a state evolution are followed up and down."""
+    return len(axis.values) * (1 + (isinstance(problem, StateEvolution) and len(axis.values) > 1))
+
+
+def diagram(
+    problem: Problem,
+    parameters: Mapping[str, object],
+    axis: Axis,
+    over: tuple[Rational, Rational],
+    digits: int,
+    solve: Callable[..., Transitions],
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> Diagram:
+    """The transitions along the control of ``problem`` between ``over``, at the values of ``axis`` in a second parameter.
+
+    ``parameters`` are all others, ``solve`` is the `transitions` of this kind of problem. Rows that are in ``store`` are
+    read from it, others are added as they are solved.
+    """
+    begin, task = time.perf_counter(), _Rows(problem, parameters, axis, over, digits, solve, store, progress)
+    if not isinstance(problem, StateEvolution):
+        curves = _linked([(y, task.searched(y, "")) for y in axis.values])
+    else:
+        follow = _Follower(problem, task.setup, over, digits)
+        up = task.followed("low", axis.values, (), follow)
+        there = tuple(up[-1][1].values())
+        down = task.followed("high", axis.values[::-1], there, follow) if len(axis.values) > 1 else []
+        curves = [*_by_key(up), *_by_key(down)]
+    curves = _named(curves)
+    status = next((e.status for curve in curves for _, e in curve.points if e.status is not Status.OK), Status.OK)
+    notes = tuple(note for curve in curves for note in _ends(axis, curve))
+    meetings = tuple(meeting for pair in combinations(curves, 2) for meeting in _meetings(*pair, digits))
+    return Diagram(tuple(curves), meetings, status, notes, time.perf_counter() - begin)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a diagram, from the store where they are there."""
+
+    problem: Problem
+    parameters: Mapping[str, object]
+    axis: Axis
+    over: tuple[Rational, Rational]
+    digits: int
+    solve: Callable[..., Transitions]
+    store: Store | None
+    progress: Progress | None
+
+    def setup(self, y: Rational) -> Setup:
+        return self.problem.setup({**self.parameters, self.axis.name: y})
+
+    def searched(self, y: Rational, side: str) -> Row:
+        """Every transition at ``y``."""
+
+        def row() -> Row:
+            found = self.solve(
+                self.problem,
+                self.setup(y),
+                digits=self.digits,
+                over=self.over,
+                progress=lambda text: self._say(y, text),
+            )
+            return {f"{side}{k}": entry for k, entry in enumerate(found)}
+
+        return self._kept(y, side, row)
+
+    def followed(
+        self, side: str, ys: Sequence[Rational], known: Sequence[Transition], follow: _Follower
+    ) -> list[tuple[Rational, Row]]:
+        """The transitions at the first of ``ys`` that are not ``known``, followed to the last."""
+        first = self.searched(ys[0], side)
+        found = [(ys[0], {k: e for k, e in first.items() if not any(_alike(e, other) for other in known)})]
+        for y in ys[1:]:
+            self._say(y, f"following {len(found[-1][1])} transitions")
+            found.append((y, self._kept(y, side, partial(follow.row, tuple(found), y))))
+        return found
+
+    def _kept(self, y: Rational, side: str, row: Callable[[], Row]) -> Row:
+        inputs = {**self.setup(y).as_text(), "from": side}
+        record = self.store.get("transition set", inputs) if self.store else None
+        if record is None:
+            begin, found = time.perf_counter(), row()
+            worst = next((entry.status for entry in found.values() if entry.status is not Status.OK), Status.OK)
+            empty = Record("transition set", inputs, status=worst.value, made_with=made_with(self.problem))
+            record = replace(with_transitions(empty, found), seconds=time.perf_counter() - begin)
+            if self.store is not None:
+                self.store.append([record])
+        return transitions_of(record, self.digits)  # with stored and with fresh rows it goes on from the same numbers
+
+    def _say(self, y: Rational, text: str) -> None:
+        if self.progress is not None:
+            self.progress(f"{self.axis.name} = {y}: {text}")
+
+
+# --- one transition, followed ---
+
+
+@dataclass(frozen=True)
+class _Follower:
+    """Solves a transition of ``theory`` at one value of the second parameter from what it was at others."""
+
+    theory: StateEvolution
+    setup_at: Callable[[Rational], Setup]
+    over: tuple[Rational, Rational]
+    digits: int
+
+    def row(self, rows: Sequence[tuple[Rational, Row]], y: Rational) -> Row:
+        """The transitions of the last row at the next value."""
+        found = {}
+        for key in (key for key, entry in rows[-1][1].items() if entry.phases):
+            history = [(at, row[key]) for at, row in rows if key in row]
+            entry = self.advanced(history, y, self.digits, _HALVINGS)
+            if entry is not None:
+                found[key] = entry
+        return found
+
+    def advanced(
+        self, history: Sequence[tuple[Rational, Transition]], y: Rational, digits: int, halvings: int
+    ) -> Transition | None:
+        """The transition at ``y`` from its ``history``, by way of values in between if need be; ``None`` if it is lost."""
+        found = self.at(history, y, digits)
+        if found is not None or not halvings:
+            return found
+        middle = (history[-1][0] + y) / 2
+        between = self.advanced(history, middle, _ROUGH, halvings - 1)
+        return between and self.advanced([*history, (middle, between)], y, digits, halvings - 1)
+
+    def at(self, history: Sequence[tuple[Rational, Transition]], y: Rational, digits: int) -> Transition | None:
+        last, evolution = history[-1][1], Evolution(self.theory, self.setup_at(y))
+        known = {sector.name: sector for sector in self.theory.sectors}
+        sectors = tuple(known[phase.name] for phase in last.phases)
+        system = System(evolution, sectors, self.theory.control.symbol)
+        predicted = self._predicted(system, history[-3:], y)
+        if any(not evolution.possible(x, predicted[-1]) for x in system.points(predicted)):
+            return None
+        overlap = next((o for o in self.theory.overlaps if o.name == last.observable), None)
+        if last.kind is TransitionKind.SPINODAL:
+            fold = _fold(system, predicted)
+            if fold is None:
+                return None
+            event = spinodal(evolution, fold)
+            if event.left > _LEFT:  # nothing turns here any more
+                return None
+        else:
+            observable = None if overlap else last.observable
+            equations = system_of(evolution, last.kind, sectors, observable, overlap)
+            start = equations.solved(predicted, evolution.ladder[0])
+            event = Event(last.kind, equations, start.y if start.found else predicted, observable, overlap)
+            if start.found and not self._kept(system, event, start.y, predicted):
+                return None
+        entry, root = solved(event, digits, ordered=digits == self.digits)
+        return entry if entry.phases and self._kept(system, event, root.y, predicted) else None
+
+    def _predicted(self, system: System, history: Sequence[tuple[Rational, Transition]], y: Rational) -> Array:
+        """The unknowns, the control by its logarithm, on the parabola through the last values."""
+        ts = [float(at) for at, _ in history]
+        known = []
+        for _, entry in history:
+            points = [
+                np.array([float(phase.order_parameters[o.name]) for o in self.theory.overlaps])
+                for phase in entry.phases
+            ]
+            known.append(system.joined(points, math.log(float(entry.value))))
+        weights = [math.prod((float(y) - b) / (a - b) for b in ts if b != a) for a in ts]
+        predicted: Array = np.array(weights) @ np.array(known)
+        return np.append(predicted[:-1], math.exp(predicted[-1]))
+
+    def _kept(self, system: System, event: Event, y: Array, predicted: Array) -> bool:
+        """Whether what was found is the same transition: in the window, near its prediction, of phases that are stable."""
+        evolution, control, rule = system.evolution, float(y[-1]), system.evolution.ladder[0]
+        inside = self.over[0] <= control <= self.over[1] and abs(math.log(control / predicted[-1])) < _FAR
+        scales = system.joined([evolution.scales] * len(system.sectors), control)
+        if not inside or np.any(np.abs(y) < _GONE * scales) or np.any(np.sign(y) != np.sign(predicted)):
+            return False
+        if event.kind not in (TransitionKind.COEXISTENCE, TransitionKind.OBSERVABLE_CROSSING):
+            return True
+        return all(
+            bool(np.all(passed(evolution, tuple(map(self.theory.growth, sector.vanishing)), x, control, rule) < 1))
+            for sector, x in zip(system.sectors, system.points(y), strict=True)
+        )
+
+
+def _fold(system: System, predicted: Array) -> Fold | None:
+    """Three solutions around a fold, in the overlap that changes most there: where 1 - G' has its kernel."""
+    (sector,), evolution = system.sectors, system.evolution
+    rule, free = evolution.ladder[0], system.free[0]
+    slope = system.slope(predicted, rule)[:-1, :-1]
+    if not np.all(np.isfinite(slope)):
+        return None
+    kernel = np.linalg.svd(np.eye(len(slope)) - slope)[2][-1]
+    place = int(np.argmax(np.abs(kernel) / evolution.scales[free]))
+    overlap: Symbol = evolution.theory.overlaps[np.flatnonzero(free)[place]]
+    ys, y = [], predicted
+    for factor in (1 - _AROUND, 1, 1 + _AROUND):
+        level = float(predicted[place] * factor)
+        root = replace(system, condition=overlap, level=level, unit=abs(level)).solved(y, rule)
+        if not root.found:
+            return None
+        y = root.y
+        ys.append(y)
+    return Fold(sector, (ys[0], ys[1], ys[2]), place)
+
+
+# --- curves ---
+
+
+def _label(entry: Transition) -> str:
+    phases = dict.fromkeys(phase.name for phase in entry.phases)
+    return f"{entry.title}: {'/'.join(phases)}" if phases and entry.kind is not TransitionKind.SPINODAL else entry.title
+
+
+def _alike(one: Transition, other: Transition) -> bool:
+    return _label(one) == _label(other) and abs(math.log(float(one.value) / float(other.value))) < _SAME
+
+
+def _by_key(rows: Sequence[tuple[Rational, Row]]) -> list[Curve]:
+    keys = dict.fromkeys(key for _, row in rows for key in row)
+    points = {key: sorted((y, row[key]) for y, row in rows if key in row) for key in keys}
+    return [Curve(_label(found[0][1]), tuple(found)) for found in points.values()]
+
+
+def _linked(rows: Sequence[tuple[Rational, Row]]) -> list[Curve]:
+    """Transitions of the same name are told apart by their order along the control."""
+    sorted_rows = []
+    for y, row in rows:
+        keyed: Row = {}
+        for entry in sorted(row.values(), key=lambda entry: entry.value.value):
+            place = sum(key.startswith(f"{_label(entry)}#") for key in keyed)
+            keyed[f"{_label(entry)}#{place}"] = entry
+        sorted_rows.append((y, keyed))
+    return _by_key(sorted_rows)
+
+
+def _named(curves: Sequence[Curve]) -> list[Curve]:
+    """Curves of one name get a number."""
+    names = [curve.name for curve in curves]
+    return [
+        replace(curve, name=f"{curve.name} {names[: k + 1].count(curve.name)}")
+        if names.count(curve.name) > 1
+        else curve
+        for k, curve in enumerate(curves)
+    ]
+
+
+def _ends(axis: Axis, curve: Curve) -> Iterator[str]:
+    """Where a curve begins or ends between two values of the axis."""
+    ys = [y for y, _ in curve.points]
+    for end, step in ((ys[0], -1), (ys[-1], 1)):
+        place = axis.values.index(end) + step
+        if 0 <= place < len(axis.values):
+            low, high = sorted((end, axis.values[place]))
+            yield f"{curve.name}: ends between {axis.name} = {low} and {high}, or leaves the range there"
+
+
+def _meetings(one: Curve, other: Curve, digits: int) -> Iterator[Meeting]:
+    """Where two curves cross: by cubics through four points, the error by parabolas through three."""
+    both = {y: float(entry.value) for y, entry in other.points}
+    shared = [(float(y), float(entry.value), both[y]) for y, entry in one.points if y in both]
+    for k, (a, b) in enumerate(pairwise(shared)):
+        if (a[1] < a[2]) == (b[1] < b[2]) or len(shared) < 4:
+            continue
+        first = min(max(k - 1, 0), len(shared) - 4)
+        (y, x), (near_y, near_x) = (_crossing(shared[first + skip : first + 4], a[0], b[0]) for skip in (0, 1))
+        if math.isfinite(y + near_y):
+            yield Meeting(
+                (one.name, other.name),
+                justified(x, abs(x - near_x) or abs(x) * 10.0**-digits, digits),
+                justified(y, abs(y - near_y) or abs(y) * 10.0**-digits, digits),
+            )
+
+
+def _crossing(points: Sequence[tuple[float, float, float]], low: float, high: float) -> tuple[float, float]:
+    """Where the polynomials through the points of two curves cross between two values, and at which control."""
+    ys, first, second = np.array(points).T
+    one, two = (np.polynomial.Polynomial.fit(ys, np.log(xs), len(ys) - 1) for xs in (first, second))
+    between = [float(root.real) for root in map(complex, (one - two).roots()) if abs(root.imag) < 1e-9]
+    roots = [root for root in between if low <= root <= high]
+    return (roots[0], math.exp(one(roots[0]))) if roots else (math.nan, math.nan)
