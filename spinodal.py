@@ -25,12 +25,14 @@ import click
 if TYPE_CHECKING:
     from sympy import Rational
 
-    from derive.action import EffectiveAction, Setup
+    from derive.action import EffectiveAction, Parameter, Setup
     from derive.catalogue import Theory
     from derive.derivation import CheckReport, Derivation
     from derive.state_evolution import StateEvolution
     from numerics.asymptotics import AsymptoticReport
+    from numerics.diagram import Diagram
     from numerics.points import Points, Transitions
+    from numerics.store import Store
 
     Problem = EffectiveAction | StateEvolution
 
@@ -42,6 +44,8 @@ _SOLVERS = {  # of an action, of a state evolution
     "minima": ("numerics.stationary", "numerics.sectors"),
     "transitions": ("numerics.transitions", "numerics.evolution_transitions"),
 }
+ROWS = 9
+"""Values of the second parameter of a diagram, where their number is not given."""
 INSIST = 0.2
 """Seconds after which an interrupt that something swallowed is raised again."""
 
@@ -218,7 +222,7 @@ def _pairs(words: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def _range(problem: Problem, text: str | None) -> tuple[Rational, Rational] | None:
+def _range(problem: Problem, text: str | None, option: str = "--over") -> tuple[Rational, Rational] | None:
     """The range of the control in ``--over CONTROL=LO:HI``."""
     if text is None:
         return None
@@ -227,12 +231,12 @@ def _range(problem: Problem, text: str | None) -> tuple[Rational, Rational] | No
     ends = bounds.split(":")
     if key != control.name or len(ends) != 2:
         raise BadInput(
-            f"--over {text}: write --over {control.name}=LO:HI, where {control.name} is the control of {problem.name}"
+            f"{option} {text}: write {option} {control.name}=LO:HI, where {control.name} is the control of {problem.name}"
         )
     with _arguments():
         low, high = (control.validate(end) for end in ends)
     if low >= high:
-        raise BadInput(f"--over {text}: the lower end must lie below the upper one")
+        raise BadInput(f"{option} {text}: the lower end must lie below the upper one")
     return low, high
 
 
@@ -482,12 +486,13 @@ def _problem(theory: str, words: Iterable[str]) -> tuple[Problem, Setup]:
 
 @contextmanager
 def _solving() -> Iterator[None]:
-    """Inside, a problem that no rule of integration can hold is bad input, and one that breaks them has not been solved."""
+    """Inside, a problem that no rule of integration or box can hold is bad input; one that breaks them is not solved."""
+    from numerics.landscape import BoxError
     from numerics.points import CostError, SolverError
 
     try:
         yield
-    except CostError as error:
+    except (BoxError, CostError) as error:
         raise BadInput(str(error)) from None
     except SolverError as error:
         _complain(str(error))
@@ -502,7 +507,7 @@ def _solver(verb: str, problem: Problem) -> Callable[..., Any]:
     return cast("Callable[..., Any]", getattr(import_module(module), verb))
 
 
-def _finish(*results: Points | Transitions | AsymptoticReport, silent: bool) -> None:
+def _finish(*results: Points | Transitions | Diagram | AsymptoticReport, silent: bool) -> None:
     """Notes to standard error; exit code 3 if a result is not what was asked for."""
     if not silent:
         for note in dict.fromkeys(note for result in results for note in result.notes):
@@ -516,11 +521,21 @@ def _finish(*results: Points | Transitions | AsymptoticReport, silent: bool) -> 
 @cli.command()
 @click.argument("theory")
 @click.argument("words", nargs=-1, metavar="[QUANTITY] [KEY=VALUE]...")
-@click.option("--upto", default="1e1000", show_default=True, metavar="SIZE", help="The largest size of the ladder.")
+@click.option(
+    "--upto",
+    metavar="END",
+    help="The end of the ladder: the largest size, 1e1000 by default; or for a state evolution the smallest or the largest"
+    " control, 1e-5 and 1e3 by default.",
+)
 @_digits
 @_options
-def asymptotics(theory: str, words: tuple[str, ...], upto: str, digits: int, as_json: bool, quiet: bool) -> None:
-    """The derived series at large size, compared with the exact value along a ladder of sizes."""
+def asymptotics(
+    theory: str, words: tuple[str, ...], upto: str | None, digits: int | None, as_json: bool, quiet: bool
+) -> None:
+    """The derived series at large size, compared with the exact value along a ladder of sizes.
+
+    For a state evolution, the laws in the limits of its control, compared with its fixed points.
+    """
     names = [word for word in words if "=" not in word]
     if len(names) > 1:
         raise BadInput(f"give one quantity at a time, or none for all: {' '.join(names)}")
@@ -529,15 +544,23 @@ def asymptotics(theory: str, words: tuple[str, ...], upto: str, digits: int, as_
     every = entry.asymptotics()
     if not every:
         raise BadInput(f"{theory} has no asymptotic series")
-    action = entry.action()
-    end, digits = _largest_size(action, upto), digits or action.digits
     from numerics import present
     from numerics.asymptotics import chosen, ladder
 
     with _arguments():
         series = chosen(every, *names)
-        with _progress(quiet) as progress:
-            reports = [ladder(action, one, values, end, digits, progress) for one in series]
+        problem, parameters = entry.prepared(values)
+        digits = digits or problem.digits
+        with _progress(quiet) as progress, _solving():
+            if entry.evolution is None:
+                size = next(parameter for parameter in problem.parameters if parameter.symbol == problem.size)
+                end = _ladder_end(size, upto or "1e1000")
+                reports = [ladder(problem, one, parameters, end, digits, progress) for one in series]
+            else:
+                from numerics.evolution_asymptotics import law_ladders
+
+                end = None if upto is None else _ladder_end(problem.control, upto)
+                reports = law_ladders(problem, series, problem.setup(parameters), end, digits, progress)
     if as_json:
         quantities = [present.report_json(report) for report in reports]
         status = next((report.status.value for report in reports if report.status.value != "ok"), "ok")
@@ -547,15 +570,85 @@ def asymptotics(theory: str, words: tuple[str, ...], upto: str, digits: int, as_
     _finish(*reports, silent=as_json or quiet)
 
 
-def _largest_size(action: EffectiveAction, text: str) -> Rational:
+def _ladder_end(parameter: Parameter, text: str) -> Rational:
     from derive.exact import exact
 
-    size = next(parameter for parameter in action.parameters if parameter.symbol == action.size)
     try:
         with _arguments():
-            return size.validate(exact(text, "--upto"))
+            return parameter.validate(exact(text, "--upto"))
     except BadInput as error:
         raise BadInput(f"--upto: {error}") from None
+
+
+@cli.command()
+@_setup_arguments
+@_digits
+@click.option("--x", required=True, metavar="NAME=LO:HI", help="The parameter along which transitions are sought.")
+@click.option("--y", required=True, metavar="NAME=LO:HI[:N[:log]]", help="The one in which they are followed.")
+@click.option("--out", type=Folder(), metavar="DIR", help="A record store for the rows.")
+@click.option("--resume", is_flag=True, help="Go on with the store that is there.")
+@_options
+def diagram(
+    theory: str,
+    words: tuple[str, ...],
+    digits: int | None,
+    x: str,
+    y: str,
+    out: Path | None,
+    resume: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Curves of every transition in two parameters, and where they meet."""
+    from numerics import diagram as room
+    from numerics import present
+    from numerics.scan import about, parse_axis
+
+    values, entry = _pairs(words), _theory(theory)
+    with _arguments():
+        axis = parse_axis(y if y.count(":") > 1 else f"{y}:{ROWS}")
+        name = x.partition("=")[0]
+        for given in (name, axis.name):
+            if given in values or name == axis.name:
+                raise BadInput(f"{given} is given twice")
+        problem, parameters = entry.prepared(values)
+        problem = room.driven(problem, name)
+        setups = [problem.setup({**parameters, axis.name: at}) for at in axis.values]
+        over = _range(problem, x, "--x")
+    assert over is not None
+    digits, solve = digits or problem.digits, _solver("transitions", problem)
+    meant = about(theory, problem, setups[0], [axis], digits) | {"x": x, "points": str(room.rows(problem, axis))}
+    with _store(out, meant, resume) as store, _progress(quiet) as progress, _solving():
+        found = room.diagram(problem, parameters, axis, over, digits, solve, store, progress)
+    setup = {key: text for key, text in setups[0].as_text().items() if key != axis.name}
+    if as_json:
+        head = {"schema": 1, "theory": theory, "setup": setup, "x": x, "y": axis.text, "digits": digits}
+        _print_json({**head, **present.diagram_json(found, name, axis.name), **present.outcome(found)})
+    else:
+        table = present.diagram_table(found, name, axis.name)
+        click.echo(f"{present.heading(theory, {**setup, 'x': x, 'y': axis.text}, digits)}\n\n{table}")
+    _finish(found, silent=as_json or quiet)
+
+
+@contextmanager
+def _store(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator[Store | None]:
+    """The record store in ``--out``, which must be new unless the work is resumed; inside, its errors are bad input."""
+    from numerics.store import Store, StoreError
+
+    if out is None:
+        if resume:
+            raise BadInput("--resume goes with --out DIR, the store to go on with")
+        yield None
+        return
+    try:
+        store = Store.create(out, about)
+        if store.count() and not resume:
+            raise BadInput(
+                f"--out {out}: there are {sum(store.count().values())} records already; give --resume to go on"
+            )
+        yield store
+    except (StoreError, OSError) as error:
+        raise BadInput(f"--out {out}: {error}") from None
 
 
 @cli.command()
@@ -575,11 +668,13 @@ def scan(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """All stationary points over a grid, into a record store; what is stopped goes on with --resume."""
+    """All stationary points over a grid, into a record store; without a value of the control, all transitions.
+
+    What is stopped goes on with --resume.
+    """
     from tqdm import tqdm
 
     from numerics import scan as room
-    from numerics.store import Store, StoreError
 
     values, entry = _pairs(words), _theory(theory)
     with _arguments():
@@ -590,20 +685,13 @@ def scan(
         problem, parameters = entry.prepared(values)
         setups = [problem.setup({**parameters, **point}) for point in room.grid(lines)]
     digits = digits or problem.digits
-    if setups[0].control is None:
-        raise BadInput(
-            f"{problem.control.name} is neither given nor an axis; give --over {problem.control.name}=LO:HI:N"
-        )
-    try:
-        store = Store.create(out, room.about(theory, problem, setups[0], lines, digits))
-        if store.count() and not resume:
-            raise BadInput(
-                f"--out {out}: there are {sum(store.count().values())} records already; give --resume to go on"
-            )
-        with tqdm(total=len(setups), desc="scan", unit="", file=sys.stderr, leave=False, disable=quiet or None) as bar:
-            tally = room.scan(problem, setups, _solver("minima", problem), store, digits, bar.update)
-    except (StoreError, OSError) as error:
-        raise BadInput(f"--out {out}: {error}") from None
+    solve = _solver("transitions" if setups[0].control is None else "minima", problem)
+    with (
+        _store(out, room.about(theory, problem, setups[0], lines, digits), resume) as store,
+        tqdm(total=len(setups), desc="scan", unit="", file=sys.stderr, leave=False, disable=quiet or None) as bar,
+    ):
+        assert store is not None
+        tally = room.scan(problem, setups, solve, store, digits, bar.update)
     if as_json:
         _print_json({"schema": 1, "theory": theory, "out": str(out), **vars(tally)})
     else:

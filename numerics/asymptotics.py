@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
+from typing import TypeVar
 
 import mpmath
 from mpmath import mpf
 from sympy import Expr, Integer, Rational, Symbol, lambdify
 
 from derive.action import EffectiveAction, Setup, SetupError
-from derive.asymptotic import AsymptoticSeries
+from derive.asymptotic import AsymptoticSeries, LimitLaw
 from derive.exact import parse_rational
 from numerics.landscape import Landscape, gradient, hessian
 from numerics.newton import Solution, System, Vector, determinant, eigen, newton
@@ -35,6 +36,8 @@ __all__ = ["AsymptoticReport", "Rung", "chosen", "equal_sizes", "ladder", "size_
 Sided = tuple[EffectiveAction, AsymptoticSeries]
 """An action and the series of one of its transitions."""
 
+Described = TypeVar("Described", AsymptoticSeries, LimitLaw)
+
 _LONGEST = Integer(10) ** 1000
 _EXPONENTS = (2, 3, 6, 12, 24, 100, 1000)
 _SMALL = Integer(10) ** 4
@@ -46,9 +49,9 @@ _GUARD = 12
 
 @dataclass(frozen=True)
 class Rung:
-    """The comparison at one size: all but ``value`` in units of the scale of the series.
+    """The comparison at one size (or control): all but ``value`` in units of the scale of the series.
 
-    ``explained`` is ``difference`` over ``next_term``; it tends to one if the series is right.
+    ``explained`` is ``difference`` over ``next_term``; it tends to one if the series is right. Without a next term, None.
     """
 
     size: Rational
@@ -57,16 +60,16 @@ class Rung:
     leading: Number
     partial: Number
     difference: Number
-    next_term: Number
-    explained: Number
+    next_term: Number | None
+    explained: Number | None
     status: Status = Status.OK
 
 
 @dataclass(frozen=True)
 class AsymptoticReport:
-    """A series compared with the exact transition at each size of the ladder."""
+    """A series compared with the exact transition at each size of the ladder, or a law with the fixed points."""
 
-    series: AsymptoticSeries
+    series: AsymptoticSeries | LimitLaw
     parameters: Mapping[str, str]
     rungs: tuple[Rung, ...]
     notes: tuple[str, ...]
@@ -74,7 +77,7 @@ class AsymptoticReport:
     seconds: float
 
 
-def chosen(series: Sequence[AsymptoticSeries], name: str | None = None) -> tuple[AsymptoticSeries, ...]:
+def chosen(series: Sequence[Described], name: str | None = None) -> tuple[Described, ...]:
     """The series called ``name``, or all of them; raises `SetupError` with the nearest names for an unknown one."""
     if name is None:
         return tuple(series)
@@ -86,9 +89,11 @@ def chosen(series: Sequence[AsymptoticSeries], name: str | None = None) -> tuple
 
 
 def size_text(size: Rational) -> str:
-    """``1e100`` for a power of ten from 10^4 on, else the number."""
-    text = str(size)
+    """``1e100`` for a power of ten from 10^4 on, ``1e-2`` for one below one, else the number."""
+    text = str(max(size, 1 / size))
     power = len(text) - 1
+    if size < 1:
+        return f"1e-{power}" if 1 / size == Integer(10) ** power else str(size)
     return f"1e{power}" if power > 3 and size == Integer(10) ** power else text
 
 

@@ -13,14 +13,20 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import mpmath
+from sympy import Expr, Symbol
 from tabulate import tabulate
 
+from derive.asymptotic import AsymptoticSeries, LimitLaw
+from derive.averages import GaussianAverage
 from numerics.points import Number, Point, Points, Transition, Transitions
 
 if TYPE_CHECKING:
     from numerics.asymptotics import AsymptoticReport, Rung
+    from numerics.diagram import Diagram
 
 __all__ = [
+    "diagram_json",
+    "diagram_table",
     "heading",
     "outcome",
     "point_json",
@@ -32,7 +38,7 @@ __all__ = [
     "transitions_table",
 ]
 
-_SHORT, _LONGEST = 24, 60
+_SHORT, _LONGEST, _FORMULA = 24, 60, 300
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -99,6 +105,7 @@ def point_json(point: Point) -> dict[str, Any]:
         "hessian_errors": [eigenvalue.bound for eigenvalue in point.hessian],
         "observables": {name: _where_defined(number, number.text) for name, number in observables},
         "observable_errors": {name: _where_defined(number, number.bound) for name, number in observables},
+        **({"readings": dict(point.readings)} if point.readings else {}),
     }
 
 
@@ -115,7 +122,7 @@ def points_table(found: Points) -> str:
         ("action", *(point.action.text for point in found)),
         ("error", *(point.error for point in found)),
         *([("Hessian", *map(_spectrum, found))] if any(point.hessian for point in found) else []),
-        *_rows(found, lambda point: {name: _or_undefined(number) for name, number in point.observables.items()}),
+        *_rows(found, lambda point: {name: _read(point, name) for name in point.observables}),
     ]
     return table(("phase", *(point.name for point in found)), rows)
 
@@ -124,8 +131,11 @@ def _spectrum(point: Point) -> str:
     return "\n".join(eigenvalue.text for eigenvalue in point.hessian)
 
 
-def _or_undefined(number: Number) -> str:
-    return _where_defined(number, number.text) or "undefined"
+def _read(point: Point, name: str) -> str:
+    """An observable, and below it what its value means."""
+    number = point.observables[name]
+    text = _where_defined(number, number.text) or "undefined"
+    return f"{text}\n{point.readings[name]}" if name in point.readings else text
 
 
 def _rows(found: Points, quantities: Callable[[Point], dict[str, str]]) -> Iterator[tuple[str, ...]]:
@@ -171,7 +181,43 @@ def _where(entry: Transition) -> str:
     return "\n".join(lines)
 
 
-def outcome(found: Points | Transitions | AsymptoticReport) -> dict[str, Any]:
+def diagram_json(found: Diagram, x: str, y: str) -> dict[str, Any]:
+    """Every curve with its points, and where curves meet."""
+    return {
+        "curves": [
+            {
+                "name": curve.name,
+                "points": [{y: str(at), "status": e.status.value, **transition_json(e)} for at, e in curve.points],
+            }
+            for curve in found.curves
+        ],
+        "meetings": [
+            {"curves": list(m.curves), x: m.x.text, f"{x}_error": m.x.bound, y: m.y.text, f"{y}_error": m.y.bound}
+            for m in found.meetings
+        ],
+    }
+
+
+def diagram_table(found: Diagram, x: str, y: str) -> str:
+    """One row per value of the second parameter and transition, in ascending order, then where curves meet."""
+    rows = [
+        (
+            float(at),
+            float(e.value),
+            (_written(str(at)), curve.name, e.order or "", e.value.text, e.error, e.status.value),
+        )
+        for curve in found.curves
+        for at, e in curve.points
+    ]
+    lines = [table((y, "transition", "order", x, "error", "status"), [row for *_, row in sorted(rows)])]
+    lines += [
+        f"{' and '.join(m.curves)} meet at {x} = {m.x.text} +- {m.x.bound}, {y} = {m.y.text} +- {m.y.bound}"
+        for m in found.meetings
+    ]
+    return "\n\n".join(lines)
+
+
+def outcome(found: Points | Transitions | Diagram | AsymptoticReport) -> dict[str, Any]:
     """How a computation ended, for the end of a document."""
     return {"status": found.status.value, "notes": list(found.notes), "seconds": round(found.seconds, 3)}
 
@@ -179,9 +225,9 @@ def outcome(found: Points | Transitions | AsymptoticReport) -> dict[str, Any]:
 _RUNG = ("value", "ratio", "leading", "partial", "difference", "next_term", "explained")
 
 
-def _brief(number: Number) -> str:
-    """A number for a column of a table; the JSON document has all its digits."""
-    return replace(number, digits=min(number.digits, 10)).text
+def _brief(number: Number | None) -> str:
+    """A number for a column of a table, if there is one; the JSON document has all its digits."""
+    return "" if number is None else replace(number, digits=min(number.digits, 10)).text
 
 
 def _rungs(report: AsymptoticReport) -> Iterator[tuple[str, Rung]]:
@@ -191,22 +237,48 @@ def _rungs(report: AsymptoticReport) -> Iterator[tuple[str, Rung]]:
 
 
 def report_json(report: AsymptoticReport) -> dict[str, Any]:
-    """A series and its comparison with exact values, for a document."""
+    """A series or a law and its comparison with exact values, for a document; ``size`` is the control of a law.
+
+    ``error`` bounds the value; ``errors`` has a bound for every entry.
+    """
     series = report.series
+    about: dict[str, str]
+    if isinstance(series, LimitLaw):
+        about = {"sector": series.sector, "limit": str(series.limit)}
+    else:
+        about = {"transition": series.kind}
     return {
         "name": series.name,
         "meaning": series.meaning,
-        "transition": series.kind,
+        **about,
         "setup": dict(report.parameters),
         "scale": str(series.scale),
-        "terms": [str(term) for term in series.terms],
-        "next_term": str(series.next_term),
+        "terms": [_formula(series, term) for term in series.terms],
+        "next_term": None if series.next_term is None else _formula(series, series.next_term),
         "rungs": [
-            {"size": size, **{name: getattr(rung, name).text for name in _RUNG}, "error": rung.value.bound}
+            {
+                "size": size,
+                **{name: number and number.text for name, number in _entries(rung)},
+                "error": rung.value.bound,
+                "errors": {name: number and number.bound for name, number in _entries(rung)},
+            }
             for size, rung in _rungs(report)
         ],
         **outcome(report),
     }
+
+
+def _entries(rung: Rung) -> list[tuple[str, Number | None]]:
+    return [(name, getattr(rung, name)) for name in _RUNG]
+
+
+def _formula(series: AsymptoticSeries | LimitLaw, term: Expr) -> str:
+    """A term, with averages numbered; not one that is too long for a line."""
+    if not isinstance(series, LimitLaw):
+        return str(term)
+    averages = sorted(term.atoms(GaussianAverage), key=lambda node: node.sort_key())
+    text = str(term.xreplace({node: Symbol(f"<{place}>") for place, node in enumerate(averages, 1)}))
+    return text if len(text) <= _FORMULA else "too long for a line, see the steps"
 
 
 def _sum_lines(head: str, terms: Sequence[object], tail: str) -> Iterator[str]:
@@ -219,18 +291,26 @@ def _sum_lines(head: str, terms: Sequence[object], tail: str) -> Iterator[str]:
 
 
 def report_text(theory: str, report: AsymptoticReport) -> str:
-    """A series, and one row per size of its comparison with exact values."""
+    """A series or a law, and one row per size or control of its comparison with exact values."""
     series = report.series
+    variable = series.control if isinstance(series, LimitLaw) else series.size
     rows = [
-        (size, rung.value.text, *(_brief(getattr(rung, name)) for name in _RUNG[1:])) for size, rung in _rungs(report)
+        (size, rung.value.text, *(_brief(number) for _, number in _entries(rung)[1:])) for size, rung in _rungs(report)
     ]
+    following = "unknown" if series.next_term is None else _formula(series, series.next_term)
+    terms = [_formula(series, term) for term in series.terms]
     return "\n".join(
         [
             f"{theory}, {series.name}: {series.meaning} ({_shown(report.parameters)})\n",
-            *_sum_lines(f"{series.scale} * (", series.terms, " + ...)"),
-            *_sum_lines("next term: ", [series.next_term], ""),
+            *_sum_lines(f"{series.scale} * (", terms, " + ...)"),
+            *_sum_lines("next term: ", [following], ""),
+            *(
+                [f"  <1>, ...: averages, of the steps {', '.join(series.steps)}"]
+                if isinstance(series, LimitLaw)
+                else []
+            ),
             "",
-            table((series.size.name, *(name.replace("_", " ") for name in _RUNG)), rows),
+            table((variable.name, *(name.replace("_", " ") for name in _RUNG)), rows),
             "\nratio = value / scale; leading: first term; partial: all terms; difference = ratio - partial;\n"
             "explained = difference / next term, which tends to one",
         ]

@@ -12,7 +12,11 @@ import pytest
 from sympy import Rational
 
 import spinodal
+from derive.positional_semantic import general, state_evolution
+from derive.positional_semantic.model import isotropic
 from numerics.present import heading
+from numerics.scan import about, parse_axis
+from numerics.store import Store
 
 SCRIPT = [sys.executable, spinodal.__file__]
 SOFTMAX = ("copy-head/softmax", "L=32", "V=8")
@@ -245,6 +249,18 @@ def test_asymptotics_that_are_not_found_are_no_success(run, monkeypatch):
     assert json.loads(run(*words, "--json")[1])["status"] == "no root"
 
 
+def test_asymptotics_of_a_state_evolution_compare_a_law_with_fixed_points(document):
+    """theta of the semantic solution with many samples; the document is that of a series, with bounds for every entry."""
+    words = ("theta-semantic", "omega=1/2", "sigma=3/10", "--digits", "3", "--upto", "100")
+    code, found = document("asymptotics", "positional-semantic", *words)
+    (quantity,) = found["quantities"]
+    assert (code, quantity["sector"], quantity["limit"], quantity["status"]) == (0, "semantic", "oo", "ok")
+    assert [rung["size"] for rung in quantity["rungs"]] == ["10", "100"]
+    first, second = (abs(1 - float(rung["explained"])) for rung in quantity["rungs"])
+    assert second < min(first, 0.05)
+    assert all(0 < float(rung["errors"]["explained"]) < 0.02 for rung in quantity["rungs"])
+
+
 def test_asymptotics_table_of_one_quantity(run):
     code, out, _ = run("asymptotics", "copy-head/linear", "P_pool", "V=8", "--upto", "1e1000")
     assert code == 0
@@ -409,12 +425,82 @@ def test_scan_and_status(run, tmp_path):
     for words, complaint in (
         (("status", str(tmp_path)), "no record store"),
         ((*head, "--over", "P=1:2:2", "--over", "P=1:2:2", *tail), "P is given twice"),
-        ((*head, "--over", "T=0:1:2", *tail), "neither given nor an axis"),
+        ((*head, "--over", "T=0:1:2", *tail), "holds a store with"),
         ((*head, "--over", "P=1:2", *tail), "is no axis"),
     ):
         code, out, err = run(*words)
         assert (code, out) == (2, "")
         assert complaint in err
+
+
+def test_scan_of_transitions(run, document, tmp_path):
+    """Without a value of the control each point of the grid holds every transition."""
+    command = ("scan", "copy-head/softmax", "L=32", "--over", "V=8:9:2", "--out", str(tmp_path / "store"))
+    assert document(*command)[1]["solved"] == 2
+    first, _ = Store.open(tmp_path / "store").records("transition set")
+    values = {first.values[f"{key}.kind"]: first.values[f"{key}.value"] for key in "0123"}
+    assert agrees(values["coexistence"], P_STAR)
+    assert set(values) == {"coexistence", "spinodal", "critical-end-point"}
+
+
+def test_a_store_belongs_to_one_structure(run, tmp_path):
+    """Three tokens are another theory than two, although the parameters have the same names."""
+    tail = ("--over", "alpha=1:1:1", "--out", str(tmp_path / "store"))
+    for theory, structure in ((state_evolution(), "two tokens, rank one"), (general(isotropic(3, 1, 1)), "3 tokens")):
+        axis = parse_axis("alpha=1:1:1")
+        meant = about("positional-semantic", theory, theory.setup({"alpha": 1}), [axis], 3)
+        assert structure in meant["structure"]
+        if structure == "two tokens, rank one":
+            Store.create(tmp_path / "store", meant)
+    code, _, err = run("scan", "positional-semantic", "L=3", *tail, "--digits", "3")
+    assert code == 2
+    assert "structure" in err or "expression" in err
+
+
+# --- diagram ---------------------------------------------------------------------------------------------------------
+
+
+def test_diagram_rows_are_those_of_transitions(document, run):
+    command = ("diagram", "copy-head/softmax", "L=32", "--x", "P=50:2000", "--y", "V=6:8:3", "--digits", "12")
+    code, found = document(*command)
+    assert (code, found["status"]) == (0, "ok")
+    _, alone = document("transitions", *SOFTMAX, "--digits", "12", "--over", "P=50:2000")
+    last = sorted(curve["points"][-1]["value"] for curve in found["curves"])
+    assert last == sorted(entry["value"] for entry in alone["transitions"])
+    assert [point["V"] for point in found["curves"][0]["points"]] == ["6", "7", "8"]
+    table = run(*command)[1]
+    assert all(point["value"] in table for curve in found["curves"] for point in curve["points"])
+
+
+def test_diagram_goes_on_where_it_was(document, run, tmp_path):
+    store = ("--out", str(tmp_path / "store"))
+    command = ("diagram", "copy-head/softmax", "L=32", "--x", "P=50:2000", "--y", "V=8:9:2", *store)
+    _, first = document(*command)
+    assert "give --resume" in run(*command)[2]
+    _, again = document(*command, "--resume")
+    assert again["curves"] == first["curves"]
+    assert again["seconds"] < first["seconds"] / 5
+    held = json.loads(run("status", str(tmp_path / "store"), "--json")[1])
+    assert (held["records"], held["left"]) == ({"ok": 2}, 0)
+
+
+@pytest.mark.parametrize(
+    "words, complaint",
+    [
+        (("--x", "V=4:8", "--y", "P=100:400"), "along P"),
+        (("--x", "P=100:400", "--y", "P=100:400"), "P is given twice"),
+        (("--x", "P=400:100", "--y", "V=4:8"), "the lower end"),
+        (("--x", "P=100", "--y", "V=4:8"), "--x P=LO:HI"),
+        (("--x", "P=100:400", "--y", "V=4"), "is no axis"),
+        (("--x", "P=100:400", "--y", "W=4:8"), "no parameter 'W'"),
+        (("--x", "P=100:400", "--y", "L=4:8"), "L is given twice"),
+        (("--x", "P=100:400", "--y", "V=4:8", "--resume"), "--out DIR"),
+    ],
+)
+def test_bad_diagrams_are_refused(run, words, complaint):
+    code, out, err = run("diagram", "copy-head/softmax", "L=32", *words)
+    assert (code, out) == (2, "")
+    assert complaint in err
 
 
 def test_checks_with_averages_are_run(run):
