@@ -1,0 +1,344 @@
+r"""What every experiment shares: seeds, devices, energies of a batch, the loop, checkpoints and workers.
+
+.. math:: \theta_{k+1} = \mathrm{step}(\theta_k, \xi_k), \qquad \xi_k \text{ from the stream of } (\mathrm{seed}, \mathrm{use})
+
+An energy maps a batch of states, one per row, to one number per row; a method says how a batch begins and how it takes
+one step; `drive` is the only loop. A run depends on its seed, device and number of threads and on nothing else: stopped
+anywhere and resumed from its checkpoint it ends in the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+__all__ = [
+    "BudgetError",
+    "CheckpointError",
+    "DivergedError",
+    "Energy",
+    "Method",
+    "Noise",
+    "Run",
+    "Tensors",
+    "device",
+    "drive",
+    "generator",
+    "hessian_product",
+    "precision",
+    "stiffness",
+    "threads",
+    "value_and_gradient",
+    "worked",
+]
+
+Energy = Callable[[Tensor], Tensor]
+"""Energies of shape (rows,) of a batch of states of shape (rows, dimension); no row depends on another."""
+Tensors = Mapping[str, Tensor]
+
+_VERSION = 1
+_PRECISION = {"float64": torch.float64, "float32": torch.float32}
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class BudgetError(ValueError):
+    """The experiment needs more memory than it may use."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is not readable or belongs to another run."""
+
+
+class DivergedError(ArithmeticError):
+    """The energy of a run is no longer finite."""
+
+
+# --- seeds and devices ---
+
+
+def generator(seed: int, use: str) -> torch.Generator:
+    """The stream of random numbers of one seed for one use; different uses of a seed are independent.
+
+    It lives on the CPU, so that every device sees the same numbers. Raises `ValueError` for a negative seed.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"the seed {seed!r} is not a whole number >= 0")
+    digest = hashlib.sha256(f"{use}/{seed}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def device(name: str) -> torch.device:
+    """The device called ``name``, ``auto`` being the fastest; raises `ValueError` that lists the ones there are."""
+    there = ["cpu"]
+    if torch.cuda.is_available():
+        there += ["cuda", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
+    if name == "auto":
+        return torch.device(there[min(1, len(there) - 1)])
+    if name not in there:
+        raise ValueError(f"there is no device {name!r} here; the devices are {', '.join(there)}, or auto")
+    return torch.device(name)
+
+
+def precision(name: str) -> torch.dtype:
+    """The dtype of that name; raises `ValueError`."""
+    if name not in _PRECISION:
+        raise ValueError(f"{name!r} is no precision; it is {' or '.join(_PRECISION)}")
+    return _PRECISION[name]
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Inside, torch computes with ``count`` threads: the last bits of sums depend on their number."""
+    if count < 1:
+        raise ValueError(f"the number of threads must be at least 1, not {count}")
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """One stream of random numbers per row, so that a row does not depend on the batch it is in."""
+
+    streams: tuple[torch.Generator, ...]
+
+    @classmethod
+    def of(cls, seeds: Iterable[int], use: str = "noise") -> Noise:
+        return cls(tuple(generator(seed, use) for seed in seeds))
+
+    def normal(self, like: Tensor) -> Tensor:
+        """Standard normal numbers in the shape of ``like``, one stream for each of its rows."""
+        rows = [torch.randn(like.shape[1:], generator=stream, dtype=like.dtype) for stream in self.streams]
+        return torch.stack(rows).to(like.device)
+
+    def uniform(self, like: Tensor) -> Tensor:
+        """Numbers from [0, 1), one per row."""
+        rows = [torch.rand((), generator=stream, dtype=like.dtype) for stream in self.streams]
+        return torch.stack(rows).to(like.device)
+
+    def state(self) -> list[Tensor]:
+        return [stream.get_state() for stream in self.streams]
+
+    def restore(self, states: Sequence[Tensor]) -> None:
+        for stream, state in zip(self.streams, states, strict=True):
+            stream.set_state(state)
+
+
+SILENT = Noise(())
+
+
+# --- energies ---
+
+
+def value_and_gradient(energy: Energy, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Energies of shape (rows,) and their gradients of the shape of ``theta``."""
+    with torch.enable_grad():
+        state = theta.detach().requires_grad_()
+        values = energy(state)
+        (gradient,) = torch.autograd.grad(values.sum(), state)
+    return values.detach(), gradient
+
+
+def hessian_product(energy: Energy, theta: Tensor, direction: Tensor) -> Tensor:
+    """The Hessian of each row's energy times that row of ``direction``, by differentiating twice."""
+    with torch.enable_grad():
+        state = theta.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(energy(state).sum(), state, create_graph=True)
+        (product,) = torch.autograd.grad((gradient * direction).sum(), state)
+    return product
+
+
+def stiffness(energy: Energy, theta: Tensor, seed: int = 0, steps: int = 30) -> Tensor:
+    """The largest curvature of each row's energy, from below and within a few per cent, by power iteration: (rows,).
+
+    Descent and unadjusted Langevin are unstable at rates above 2 over it, and well below it their bias is small.
+    """
+    direction = Noise.of([seed], "stiffness").normal(theta[:1]).expand_as(theta)
+    for _ in range(steps):
+        direction = direction / direction.norm(dim=-1, keepdim=True)
+        product = hessian_product(energy, theta, direction)
+        largest, direction = (direction * product).sum(-1), product
+    found: Tensor = largest
+    return found
+
+
+# --- the loop ---
+
+
+class Method(Protocol):
+    """How a batch of states begins and takes one step. Its tensors hold ``theta`` and the ``energy`` there."""
+
+    @property
+    def noise(self) -> Noise: ...
+
+    def describe(self) -> str: ...
+
+    def begin(self, theta: Tensor) -> Tensors: ...
+
+    def step(self, count: int, now: Tensors) -> Tensors: ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where a run is after ``count`` steps, and the ``draws`` observed on the way, each of shape (rows, draws)."""
+
+    count: int
+    now: Tensors
+    draws: Tensors
+
+
+Observe = Callable[[Tensors], Tensors]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """All that the rest of a run depends on; ``seen`` is how many draws belong to it."""
+
+    count: int
+    now: Tensors
+    noise: list[Tensor]
+    seen: int
+
+
+def drive(
+    method: Method,
+    theta: Tensor,
+    steps: int,
+    *,
+    observe: Observe | None = None,
+    burn: int = 0,
+    thin: int = 1,
+    until: Callable[[Tensors], bool] | None = None,
+    about: Mapping[str, str] | None = None,
+    checkpoint: Path | None = None,
+    every: int = 1000,
+    quiet: bool = True,
+) -> Run:
+    """``steps`` steps of ``method`` from ``theta``, fewer once ``until`` holds.
+
+    After ``burn`` steps, every ``thin``-th state is observed. With a ``checkpoint`` the run goes on from that file if
+    it is there, and writes it every ``every`` steps, at the end and when it is interrupted; ``about`` says what the run
+    is, and a file of anything else is refused. Raises `DivergedError`, naming the step, as soon as an energy is not
+    finite, `CheckpointError`, and `ValueError` for a number of steps that cannot be.
+    """
+    for name, value, least in (("steps", steps, 0), ("burn", burn, 0), ("thin", thin, 1), ("every", every, 1)):
+        if value < least:
+            raise ValueError(f"{name} = {value} must be at least {least}")
+    loop = {"method": method.describe(), "burn": burn, "thin": thin, "threads": torch.get_num_threads()}
+    about = {**(about or {}), **{name: str(value) for name, value in loop.items()}}
+    draws: list[Tensors] = []
+    found = None if checkpoint is None else _read(checkpoint, about, theta.device)
+    if found is None:
+        place = _Place(0, method.begin(theta), method.noise.state(), 0)
+    else:
+        place, draws = found
+        method.noise.restore(place.noise)
+    _refuse_infinite(place, about)
+    bar = tqdm(
+        total=steps, initial=place.count, desc=about["method"], file=sys.stderr, leave=False, disable=quiet or None
+    )
+    try:
+        while place.count < steps and not (until is not None and until(place.now)):
+            count, now = place.count + 1, method.step(place.count, place.now)
+            if observe is not None and count > burn and (count - burn) % thin == 0:
+                draws.append(observe(now))
+            after = _Place(count, now, method.noise.state(), len(draws))
+            _refuse_infinite(after, about)
+            place = after
+            bar.update()
+            if checkpoint is not None and count % every == 0:
+                _write(checkpoint, about, place, draws)
+    finally:  # an interrupted run leaves its last whole step behind, one that blew up the last finite one
+        bar.close()
+        if checkpoint is not None:
+            _write(checkpoint, about, place, draws)
+    return Run(place.count, place.now, _joined(draws))
+
+
+def _refuse_infinite(place: _Place, about: Mapping[str, str]) -> None:
+    finite = torch.isfinite(place.now["energy"])
+    if not finite.all():
+        rows = ", ".join(map(str, (~finite).nonzero().flatten().tolist()))
+        raise DivergedError(
+            f"the energy of row {rows} is not finite after step {place.count}; take a smaller step"
+            f" ({', '.join(f'{name}={value}' for name, value in about.items())})"
+        )
+
+
+def _joined(draws: Sequence[Tensors]) -> dict[str, Tensor]:
+    return {name: torch.stack([draw[name] for draw in draws], dim=1) for name in (draws[0] if draws else ())}
+
+
+def _write(path: Path, about: Mapping[str, str], place: _Place, draws: Sequence[Tensors]) -> None:
+    """Write the file beside its place and move it there, so that it is never half a checkpoint."""
+    content = {
+        "version": _VERSION,
+        "about": dict(about),
+        "count": place.count,
+        "now": dict(place.now),
+        "noise": place.noise,
+        "draws": _joined(draws[: place.seen]),
+    }
+    beside = path.with_name(f"{path.name}.part")
+    torch.save(content, beside)
+    beside.replace(path)
+
+
+def _read(path: Path, about: Mapping[str, str], where: torch.device) -> tuple[_Place, list[Tensors]] | None:
+    """The place and the draws in the file, `None` if there is none; raises `CheckpointError`."""
+    if not path.parent.is_dir():
+        raise CheckpointError(f"there is no folder {path.parent} for the checkpoint {path.name}")
+    if not path.exists():
+        return None
+    try:
+        content = torch.load(path, weights_only=True, map_location=where)
+        version, made_for = content["version"], content["about"]
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, TypeError, KeyError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise CheckpointError(f"{path} is no checkpoint: {reason}") from None
+    if version != _VERSION:
+        raise CheckpointError(f"{path} is a checkpoint of version {version}; this one reads {_VERSION}")
+    for name in (*about, *made_for):
+        if made_for.get(name) != about.get(name):
+            raise CheckpointError(
+                f"{path} belongs to a run with {name} = {made_for.get(name)}, not {about.get(name)}; give another file"
+            )
+    noise, joined = [state.cpu() for state in content["noise"]], content["draws"]
+    each = zip(*(values.unbind(1) for values in joined.values()), strict=True)
+    draws: list[Tensors] = [dict(zip(joined, values, strict=True)) for values in each]
+    return _Place(content["count"], content["now"], noise, len(draws)), draws
+
+
+# --- several processes ---
+
+
+def worked(function: Callable[[_Item], _Result], items: Sequence[_Item], workers: int) -> Iterator[_Result]:
+    """``function`` of every item, in order, by ``workers`` processes of one thread each (here, if it is one).
+
+    Both must be importable and picklable. The results do not depend on the number of workers.
+    """
+    if workers < 1:
+        raise ValueError(f"the number of workers must be at least 1, not {workers}")
+    if workers == 1:
+        with threads(1):
+            yield from map(function, items)
+        return
+    fresh = multiprocessing.get_context("spawn")  # a forked torch may wait for threads that it does not have
+    with ProcessPoolExecutor(workers, fresh, torch.set_num_threads, (1,)) as pool:
+        yield from pool.map(function, items)
