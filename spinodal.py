@@ -421,17 +421,24 @@ def _summary(derivation: Derivation, reports: Sequence[CheckReport]) -> str:
 @cli.command()
 @_setup_arguments
 @_digits
+@click.option("--sector", metavar="NAME", help="Of a state evolution: only the solutions in this sector.")
 @_options
-def minima(theory: str, words: tuple[str, ...], digits: int | None, as_json: bool, quiet: bool) -> None:
+def minima(
+    theory: str, words: tuple[str, ...], digits: int | None, sector: str | None, as_json: bool, quiet: bool
+) -> None:
     """All stationary points at one value of the control, minima first."""
     problem, setup = _problem(theory, words)
     control, digits = problem.control, digits or problem.digits
     if setup.control is None:
         raise BadInput(f"{theory} needs {control.name} ({control.meaning}) here; give {control.name}=VALUE")
+    sectors = [each.name for each in getattr(problem, "sectors", ())]
+    if sector is not None and sector not in sectors:
+        raise _nearest("sector", sector, sectors) if sectors else BadInput(f"--sector: {theory} has no sectors")
     from numerics import present
 
+    chosen = {} if sector is None else {"sector": sector}
     with _progress(quiet) as progress, _solving():
-        found = _solver("minima", problem)(problem, setup, digits=digits, progress=progress)
+        found = _solver("minima", problem)(problem, setup, digits=digits, progress=progress, **chosen)
     at = {control.name: str(setup.control)}
     if as_json:
         head = {"schema": 1, "theory": theory, "setup": setup.as_text(), "control": at, "digits": digits}

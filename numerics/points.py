@@ -63,7 +63,7 @@ _MESSAGES = {
     Status.DIGITS: "two precisions or rules of integration do not agree to the digits asked for; the bounds say how far",
     Status.DEGENERATE: "a stationary point is degenerate: its Hessian is singular there, roots coincide",
     Status.COVER: "stationary points are missing: the indices of those found contradict the gradient around the box",
-    Status.UNRESOLVED: "a transition was located on a branch, but its defining system was not solved or not confirmed",
+    Status.UNRESOLVED: "a transition or solution was located, but its defining system was not solved or not confirmed",
     Status.UNDECIDED: "the Landau coefficient that decides the order of a transition vanishes to working precision",
     Status.DIVERGED: "no iteration converged: there is no regular root near the starts",
 }

@@ -269,21 +269,21 @@ def minima(
     within = None if sector is None else names[sector]
     search, lost = located(evolution, float(setup.control), evolution.ladder[0], within)
     found = [solution for solution in search if within in (None, solution.sector)]
-    solved = []
+    solved, unresolved = list[_Solved](), list[Solution]()
     for place, solution in enumerate(found):
         say(f"solving {solution.sector.name}, {place + 1} of {len(found)}")
         result = _solved(evolution, solution, digits)
         if isinstance(result, _Solved):
             solved.append(result)
         elif result is not None:
-            lost = (*lost, result)
+            unresolved.append(result)
     points = _ranked(evolution, solved)
-    notes = tuple(_story(solution) for solution in lost)
+    notes = tuple(map(_story, (*lost, *unresolved)))
     if not points:
         return Points((), Status.DIVERGED, notes, time.perf_counter() - begin)
     main = [number for point in points for number in (point.action, *point.order_parameters.values())]
     status = Status.OK if all(number.reached for number in main) else Status.DIGITS
-    return Points(points, status, notes, time.perf_counter() - begin)
+    return Points(points, Status.UNRESOLVED if unresolved else status, notes, time.perf_counter() - begin)
 
 
 def _story(lost: Solution) -> str:

@@ -48,6 +48,8 @@ CASES = {
     "digits of many digits": (["minima", *POINT, "--digits", "9" * 5000], "from 1 to 10000"),
     "digits as text": (["minima", *POINT, "--digits", "ten"], "from 1 to 10000"),
     "digits as fraction": (["minima", *POINT, "--digits", "1.5"], "from 1 to 10000"),
+    "unknown sector": (["minima", *ATTENTION, "--sector", "semantik"], "'semantic'"),
+    "sector of an action": (["minima", *POINT, "--sector", "copy"], "has no sectors"),
     "unknown option": (["minima", *POINT, "--digit-count", "3"], "--digit-count"),
     "range of another symbol": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "L=2:3"], "--over P=LO:HI"),
     "range without end": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=3"], "--over P=LO:HI"),
