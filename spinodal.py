@@ -237,6 +237,10 @@ def _range(problem: Problem, text: str | None, option: str = "--over") -> tuple[
         low, high = (control.validate(end) for end in ends)
     if low >= high:
         raise BadInput(f"{option} {text}: the lower end must lie below the upper one")
+    if low <= 0:
+        raise BadInput(
+            f"{option} {text}: the lower end must be above zero: transitions are sought on a logarithmic scale"
+        )
     return low, high
 
 
@@ -441,10 +445,11 @@ def minima(
         found = _solver("minima", problem)(problem, setup, digits=digits, progress=progress, **chosen)
     at = {control.name: str(setup.control)}
     if as_json:
-        head = {"schema": 1, "theory": theory, "setup": setup.as_text(), "control": at, "digits": digits}
+        head = {**_head(theory, problem, setup.as_text()), "control": at, "digits": digits}
         _print_json({**head, "points": [present.point_json(point) for point in found], **present.outcome(found)})
     else:
-        click.echo(f"{present.heading(theory, {**setup.as_text(), **at}, digits)}\n\n{present.points_table(found)}")
+        heading = present.heading(theory, {**setup.as_text(), **at}, digits, problem.meaning)
+        click.echo(f"{heading}\n\n{present.points_table(found)}")
     _finish(found, silent=as_json or quiet)
 
 
@@ -473,12 +478,12 @@ def transitions(
         except BoxError as error:
             raise BadInput(f"--over {over}: {error}" if over else str(error)) from None
     if as_json:
-        head = {"schema": 1, "theory": theory, "setup": setup.as_text(), "digits": digits}
+        head = {**_head(theory, problem, setup.as_text()), "digits": digits}
         entries = [present.transition_json(entry) for entry in found]
         _print_json({**head, "transitions": entries, **present.outcome(found)})
     else:
         table = present.transitions_table(name, found, f" in {over}" if over else "")
-        click.echo(f"{present.heading(theory, setup.as_text(), digits)}\n\n{table}")
+        click.echo(f"{present.heading(theory, setup.as_text(), digits, problem.meaning)}\n\n{table}")
     _finish(found, silent=as_json or quiet)
 
 
@@ -489,6 +494,12 @@ def _problem(theory: str, words: Iterable[str]) -> tuple[Problem, Setup]:
     with _arguments():
         problem, parameters = entry.prepared(values)
         return problem, problem.setup(parameters)
+
+
+def _head(theory: str, problem: Problem, setup: Mapping[str, str]) -> dict[str, Any]:
+    """How a document begins; it says which of a theory's problems this is, unless it is the default one."""
+    structure = {"structure": problem.meaning} if problem.meaning and problem.name != theory else {}
+    return {"schema": 1, "theory": theory, **structure, "setup": setup}
 
 
 @contextmanager
@@ -606,19 +617,20 @@ def diagram(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Curves of every transition in two parameters, and where they meet."""
+    """Curves of every transition in two parameters, and where they meet.
+
+    Of a state evolution, curves are looked for at both ends of --y and followed from there: one that reaches neither is
+    not seen.
+    """
     from numerics import diagram as room
     from numerics import present
     from numerics.scan import about, parse_axis
 
     values, entry = _pairs(words), _theory(theory)
     with _arguments():
+        name, _ = names = _names((x, y), values)
+        problem, parameters = entry.prepared(values, names)
         axis = parse_axis(y if y.count(":") > 1 else f"{y}:{ROWS}")
-        name = x.partition("=")[0]
-        for given in (name, axis.name):
-            if given in values or name == axis.name:
-                raise BadInput(f"{given} is given twice")
-        problem, parameters = entry.prepared(values)
         problem = room.driven(problem, name)
         setups = [problem.setup({**parameters, axis.name: at}) for at in axis.values]
         over = _range(problem, x, "--x")
@@ -629,12 +641,22 @@ def diagram(
         found = room.diagram(problem, parameters, axis, over, digits, solve, store, progress)
     setup = {key: text for key, text in setups[0].as_text().items() if key != axis.name}
     if as_json:
-        head = {"schema": 1, "theory": theory, "setup": setup, "x": x, "y": axis.text, "digits": digits}
+        head = {**_head(theory, problem, setup), "x": x, "y": axis.text, "digits": digits}
         _print_json({**head, **present.diagram_json(found, name, axis.name), **present.outcome(found)})
     else:
         table = present.diagram_table(found, name, axis.name)
-        click.echo(f"{present.heading(theory, {**setup, 'x': x, 'y': axis.text}, digits)}\n\n{table}")
+        heading = present.heading(theory, {**setup, "x": x, "y": axis.text}, digits, problem.meaning)
+        click.echo(f"{heading}\n\n{table}")
     _finish(found, silent=as_json or quiet)
+
+
+def _names(axes: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """The names of axes ``NAME=...``, each of which is given once and has no value."""
+    names = [text.partition("=")[0] for text in axes]
+    for name in names:
+        if name in values or names.count(name) > 1:
+            raise BadInput(f"{name} is given twice")
+    return names
 
 
 @contextmanager
@@ -685,11 +707,8 @@ def scan(
 
     values, entry = _pairs(words), _theory(theory)
     with _arguments():
+        problem, parameters = entry.prepared(values, _names(axes, values))
         lines = [room.parse_axis(text) for text in axes]
-        for line in lines:
-            if line.name in values or [other.name for other in lines].count(line.name) > 1:
-                raise BadInput(f"{line.name} is given twice")
-        problem, parameters = entry.prepared(values)
         setups = [problem.setup({**parameters, **point}) for point in room.grid(lines)]
     digits = digits or problem.digits
     solve = _solver("transitions" if setups[0].control is None else "minima", problem)
@@ -704,7 +723,7 @@ def scan(
     else:
         click.echo(f"{tally.solved} points solved, {tally.there} were there, {tally.amiss} are not ok: {out}")
     if tally.amiss:
-        _complain("some points are not what was asked for; their records say why")
+        _complain("some points are not what was asked for; their records say why, and stay: --resume keeps them")
         raise click.exceptions.Exit(NOT_REACHED)
 
 

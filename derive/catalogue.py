@@ -7,7 +7,7 @@ is asked for. A new theory is one folder under ``derive/`` and one line here.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -59,15 +59,17 @@ class Theory:
         """What the numerics receive: the action, or the state evolution."""
         return self.action() if self.evolution is None else self.state_evolution()
 
-    def prepared(self, values: Mapping[str, str]) -> tuple[EffectiveAction | StateEvolution, dict[str, str]]:
+    def prepared(
+        self, values: Mapping[str, str], axes: Collection[str] = ()
+    ) -> tuple[EffectiveAction | StateEvolution, dict[str, str]]:
         """The problem, and the ``values`` that are its parameters; some theories are built for sizes given among them.
 
-        Raises `SetupError` where a size is none.
+        Raises `SetupError` where a size is none, or is among ``axes``, the names of the parameters that are to vary.
         """
         build = getattr(import_module(self.module), "prepared", None)
         if build is None:
             return self.problem(), dict(values)
-        problem, left = build(values)
+        problem, left = build(values, axes)
         return problem, left
 
     def asymptotics(self) -> tuple[AsymptoticSeries | LimitLaw, ...]:

@@ -100,7 +100,7 @@ def driven(problem: Problem, name: str) -> Problem:
 
 def rows(problem: Problem, axis: Axis) -> int:
     """How many rows a diagram has: those of a state evolution are followed up and down."""
-    return len(axis.values) * (1 + (isinstance(problem, StateEvolution) and len(axis.values) > 1))
+    return axis.count * (1 + (isinstance(problem, StateEvolution) and axis.count > 1))
 
 
 def diagram(
@@ -125,11 +125,11 @@ def diagram(
         follow = _Follower(problem, task.setup, over, digits)
         up = task.followed("low", axis.values, (), follow)
         there = tuple(up[-1][1].values())
-        down = task.followed("high", axis.values[::-1], there, follow) if len(axis.values) > 1 else []
+        down = task.followed("high", axis.values[::-1], there, follow) if axis.count > 1 else []
         curves = [*_by_key(up), *_by_key(down)]
     curves = _named(curves)
     status = next((e.status for curve in curves for _, e in curve.points if e.status is not Status.OK), Status.OK)
-    notes = tuple(note for curve in curves for note in _ends(axis, curve))
+    notes = (*_unseen(problem, axis), *(note for curve in curves for note in _ends(axis, curve)))
     meetings = tuple(meeting for pair in combinations(curves, 2) for meeting in _meetings(*pair, digits))
     return Diagram(tuple(curves), meetings, status, notes, time.perf_counter() - begin)
 
@@ -341,6 +341,12 @@ def _named(curves: Sequence[Curve]) -> list[Curve]:
         else curve
         for k, curve in enumerate(curves)
     ]
+
+
+def _unseen(problem: Problem, axis: Axis) -> Iterator[str]:
+    """Where curves are not looked for."""
+    if isinstance(problem, StateEvolution) and axis.count > 1:
+        yield f"curves are looked for at {axis.name} = {axis.low} and {axis.high} only; one that reaches neither is not seen"
 
 
 def _ends(axis: Axis, curve: Curve) -> Iterator[str]:

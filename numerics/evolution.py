@@ -21,6 +21,7 @@ from derive.averages import JumpIntegral, ProximalJacobian
 from numerics.averages.estimate import Rule
 from numerics.averages.expression import Averaged
 from numerics.averages.rules import QuasiMonteCarlo, Split
+from numerics.points import CostError, SolverError
 
 if TYPE_CHECKING:
     from derive.action import Setup
@@ -31,6 +32,7 @@ __all__ = ["Evolution"]
 Array = NDArray[np.float64]
 
 _PRODUCT_VARIABLES = 4
+_PRODUCT_DIGITS, _SAMPLED_DIGITS = 10, 5  # that may be asked for; the bounds tell what is reached
 _PRODUCTS: tuple[Rule, ...] = (
     Split(1.3, 8, 4.0),
     Split(1.0, 10, 4.8),
@@ -93,7 +95,18 @@ class Evolution:
         """The next overlaps (n,); nan where the overlaps are not those of any fields."""
         if not self.possible(x, control):
             return np.full(self.n, np.nan)
-        return self._update.values(self.at(x, control), rule)
+        try:
+            return self._update.values(self.at(x, control), rule)
+        except SolverError:  # a minimisation that does not converge
+            return np.full(self.n, np.nan)
+
+    def refuse(self, digits: int) -> None:
+        """Raises `CostError` for a number of digits that no rule of integration reaches."""
+        most = _PRODUCT_DIGITS if self.ladder is _PRODUCTS else _SAMPLED_DIGITS
+        if not 1 <= digits <= most:
+            raise CostError(
+                f"{digits} digits: averages of {self.theory.name} are numerical; ask for 1 to {most} digits"
+            )
 
     def possible(self, x: Array, control: float) -> bool:
         """Whether every covariance that is averaged over is positive definite, and every width positive definite."""

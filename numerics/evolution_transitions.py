@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from derive.action import SetupError
 from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
 from numerics.evolution_branches import LONGEST, Branch, Fold, branches, crossings, growths, larger, pitchforks
@@ -74,7 +75,12 @@ def transitions(
     begin = time.perf_counter()
     evolution, digits = Evolution(theory, setup), theory.digits if digits is None else digits
     say, name = progress or (lambda text: None), theory.control.name
+    evolution.refuse(digits)
     low, high = (float(theory.control.validate(end)) for end in (over or _window(theory, setup)))
+    if not 0 < low < high:
+        raise SetupError(
+            f"transitions are sought in the logarithm of {name}: give 0 < low < high, not {low:g} and {high:g}"
+        )
     seen, traced = events(evolution, low, high, say)
     found = []
     for place, event in enumerate(seen):

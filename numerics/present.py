@@ -46,9 +46,9 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return tabulate(list(rows), headers, tablefmt="simple", disable_numparse=True)
 
 
-def heading(theory: str, values: Mapping[str, str], digits: int) -> str:
-    """What a table is about: theory, parameters, digits."""
-    return f"{theory}: {_shown(values)}; {digits} digits"
+def heading(theory: str, values: Mapping[str, str], digits: int, structure: str = "") -> str:
+    """What a table is about: theory and, if it has several, the structure; parameters, digits."""
+    return f"{theory}{structure and f' ({structure})'}: {_shown(values)}; {digits} digits"
 
 
 def _shown(values: Mapping[str, str]) -> str:
@@ -89,11 +89,12 @@ def _where_defined(number: Number, text: str) -> str | None:
 
 
 def point_json(point: Point) -> dict[str, Any]:
-    """One stationary point for a document: ``error`` bounds order parameters and action, the rest has bounds of its own.
+    """One stationary point for a document: ``error`` is the largest of the ``errors`` of order parameters and action.
 
     An observable that is undefined at the point is null, and so is its bound.
     """
     observables = point.observables.items()
+    numbers = {**point.order_parameters, "action": point.action}
     return {
         "name": point.name,
         "kind": point.kind.value,
@@ -101,6 +102,7 @@ def point_json(point: Point) -> dict[str, Any]:
         "order_parameters": _texts(point.order_parameters),
         "action": point.action.text,
         "error": point.error,
+        "errors": {name: number.bound for name, number in numbers.items()},
         "hessian": [eigenvalue.text for eigenvalue in point.hessian],
         "hessian_errors": [eigenvalue.bound for eigenvalue in point.hessian],
         "observables": {name: _where_defined(number, number.text) for name, number in observables},
@@ -112,15 +114,17 @@ def point_json(point: Point) -> dict[str, Any]:
 def points_table(found: Points) -> str:
     """One column per point, one row per quantity: many digits stay readable.
 
-    The error is that of order parameters and action; below it, every digit printed is right to a unit of the last, or
-    the status says that digits were not reached.
+    The error is the largest of order parameters and action; below it, every digit printed is right to a unit of the
+    last, or the status says that digits were not reached.
     """
+    if not found:
+        return "no points"
     rows = [
         ("kind", *(point.kind.value for point in found)),
         ("stability", *(point.stability.value for point in found)),
         *_rows(found, lambda point: _texts(point.order_parameters)),
         ("action", *(point.action.text for point in found)),
-        ("error", *(point.error for point in found)),
+        ("error, at most", *(point.error for point in found)),
         *([("Hessian", *map(_spectrum, found))] if any(point.hessian for point in found) else []),
         *_rows(found, lambda point: {name: _read(point, name) for name in point.observables}),
     ]
@@ -140,7 +144,7 @@ def _read(point: Point, name: str) -> str:
 
 def _rows(found: Points, quantities: Callable[[Point], dict[str, str]]) -> Iterator[tuple[str, ...]]:
     columns = [quantities(point) for point in found]
-    for name in columns[0] if columns else ():
+    for name in columns[0]:
         yield name, *(column[name] for column in columns)
 
 

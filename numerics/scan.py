@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -49,11 +50,24 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True)
 class Axis:
-    """A parameter or the control, and its values in ascending order."""
+    """A parameter or the control, and its ``count`` values from ``low`` to ``high`` in ascending order.
+
+    Values are exact: evenly spaced rationals, on a logarithmic axis rounded to twelve digits.
+    """
 
     name: str
-    values: tuple[Rational, ...]
+    low: Rational
+    high: Rational
+    count: int
+    logarithmic: bool
     text: str
+
+    @cached_property
+    def values(self) -> tuple[Rational, ...]:
+        shares = [Rational(k, max(self.count - 1, 1)) for k in range(self.count)]
+        if self.logarithmic:
+            return tuple(_between(self.low, self.high, share) for share in shares)
+        return tuple(self.low + (self.high - self.low) * share for share in shares)
 
 
 @dataclass(frozen=True)
@@ -66,10 +80,7 @@ class Tally:
 
 
 def parse_axis(text: str) -> Axis:
-    """Read ``NAME=LO:HI:N`` or ``NAME=LO:HI:N:log``; raises `SetupError`.
-
-    Values are exact: evenly spaced rationals, on a logarithmic axis rounded to twelve digits.
-    """
+    """Read ``NAME=LO:HI:N`` or ``NAME=LO:HI:N:log``; raises `SetupError`."""
     name, _, rest = text.partition("=")
     parts = rest.split(":")
     if not name or len(parts) not in (3, 4) or (len(parts) == 4 and parts[3] != "log"):
@@ -84,12 +95,7 @@ def parse_axis(text: str) -> Axis:
         raise SetupError(f"{text!r}: the lower end must lie below the upper one, and one value be both")
     if len(parts) == 4 and low <= 0:
         raise SetupError(f"{text!r}: a logarithmic axis must begin above zero")
-    steps = max(int(count) - 1, 1)
-    if len(parts) == 3:
-        values = tuple(low + (high - low) * Rational(k, steps) for k in range(int(count)))
-    else:
-        values = tuple(_between(low, high, Rational(k, steps)) for k in range(int(count)))
-    return Axis(name, values, text)
+    return Axis(name, low, high, int(count), len(parts) == 4, text)
 
 
 def _between(low: Rational, high: Rational, share: Rational) -> Rational:
@@ -103,7 +109,10 @@ def _between(low: Rational, high: Rational, share: Rational) -> Rational:
 
 
 def grid(axes: Sequence[Axis]) -> Iterator[dict[str, Rational]]:
-    """The points of the grid by name, the last axis fastest."""
+    """The points of the grid by name, the last axis fastest; raises `SetupError` where they are too many."""
+    points = math.prod(axis.count for axis in axes)
+    if points > _MOST:
+        raise SetupError(f"the grid has {points} points; the counts of its axes may multiply to {_MOST} at most")
     for values in product(*(axis.values for axis in axes)):
         yield dict(zip((axis.name for axis in axes), values, strict=True))
 
@@ -119,7 +128,7 @@ def about(theory: str, problem: Problem, setup: Setup, axes: Sequence[Axis], dig
         "structure": problem.meaning,
         "parameters": ", ".join(f"{name}={text}" for name, text in sorted(fixed.items())),
         "axes": " ".join(axis.text for axis in axes),
-        "points": str(math.prod(len(axis.values) for axis in axes)),
+        "points": str(math.prod(axis.count for axis in axes)),
         "digits": str(digits),
         "expression": made_with(problem)["expression"],
     }

@@ -44,11 +44,11 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_FRACTIONS = (0.3, 0.9)
+_STARTS = ((1.0, 0.3), (0.3, 0.3), (1.0, 0.9))  # of the solution to start from, and of the scales of what is freed
 _SAME = 1e-3
 _STARTS_MOST, _CARRIED_MOST = 80, 40
 _LOCATED, _CARRIED = 1e-3, 1e-9
-_STEP = 1e-3
+_STEP, _SAMPLED = 1e-3, 30.0  # of an overlap or its scale; and how much longer between samples
 _RESIDUAL = 0.1  # of the error allowed; the distance to the witness counts it
 
 
@@ -77,7 +77,7 @@ class Solution:
 
 
 class Search(NamedTuple):
-    """The solutions found, and the runs that led nowhere although nothing vanished and the domain was not left."""
+    """The solutions found, and the runs that led to none."""
 
     found: tuple[Solution, ...]
     lost: tuple[Solution, ...]
@@ -100,7 +100,7 @@ def located(evolution: Evolution, control: float, rule: Rule, within: Sector | N
                 known = [other for other in found if solution.found and same(evolution, solution, other)]
                 if solution.found and not known:
                     found.append(solution)
-                if solution.run.outcome in (Outcome.LONG, Outcome.CYCLE):
+                if not solution.found:
                     lost.append(solution)
                 if solution.found and solution.slow < 1 and all(other.sector == sector for other in known):
                     break
@@ -110,16 +110,16 @@ def located(evolution: Evolution, control: float, rule: Rule, within: Sector | N
 def _starts(evolution: Evolution, sector: Sector, found: Sequence[Solution]) -> list[list[Array]]:
     """Starts of a sector: each solution of the next smaller with a freed overlap switched on, else scales alone.
 
-    The starts of one list are alternatives, from small fractions of the scales to large ones, until one leads to a solution
-    that is stable in its sector: an unstable one has others around it.
+    The starts of one list are alternatives, until one leads to a solution that is stable in its sector: an unstable one has
+    others around it. Far from the pitchfork where it was born a solution is smaller than the one it left.
     """
     scales, free = evolution.scales, evolution.free(sector)
     smaller = [s for s in found if set(s.sector.vanishing) > set(sector.vanishing)]
     fewest = min((len(s.sector.vanishing) for s in smaller), default=0)
     bases = [(s.x, free & ~evolution.free(s.sector)) for s in smaller if len(s.sector.vanishing) == fewest]
     if not bases:
-        return [[np.where(free, fraction * scales, 0.0)] for fraction in _FRACTIONS]
-    return [[np.where(freed, fraction * scales, x) for fraction in _FRACTIONS] for x, freed in bases]
+        return [[np.where(free, fraction * scales, 0.0)] for fraction in (0.3, 0.9)]
+    return [[np.where(freed, fraction * scales, share * x) for share, fraction in _STARTS] for x, freed in bases]
 
 
 def same(evolution: Evolution, one: Solution, other: Solution) -> bool:
@@ -219,11 +219,14 @@ def spectrum(evolution: Evolution, solution: Solution, rule: Rule) -> tuple[NDAr
 def slope_within(evolution: Evolution, solution: Solution, rule: Rule, chosen: NDArray[np.bool_]) -> Array:
     """The block of G' over the ``chosen`` overlaps, by one-sided differences; to second order where they vanish.
 
-    The overlaps that vanish in a sector by symmetry decouple from the others, so that two blocks are all there is.
+    The overlaps that vanish in a sector by symmetry decouple from the others, so that two blocks are all there is. Samples
+    do not have the symmetry, and over a short step are all noise.
     """
-    places = np.flatnonzero(chosen)
-    base = evolution.update(solution.x, solution.control, rule) if solution.x[places].any() else np.zeros(evolution.n)
-    columns = [slope_along(evolution, solution, rule, place, base)[places] for place in places]
+    places, sampled = np.flatnonzero(chosen), bool(rule.parts())
+    known = not sampled and not solution.x[places].any()
+    base = np.zeros(evolution.n) if known else evolution.update(solution.x, solution.control, rule)
+    stretch = _SAMPLED if sampled else 1.0
+    columns = [slope_along(evolution, solution, rule, place, base, stretch)[places] for place in places]
     return np.array(columns).T.reshape(len(places), len(places))
 
 
@@ -264,6 +267,7 @@ def minima(
     if sector is not None and sector not in names:
         raise ValueError(f"{theory.name} has no sector {sector!r}; its sectors are {', '.join(names)}")
     evolution, digits = Evolution(theory, setup), theory.digits if digits is None else digits
+    evolution.refuse(digits)
     say = progress or (lambda text: None)
     say(f"looking for fixed points at {theory.control.name} = {setup.control}")
     within = None if sector is None else names[sector]
@@ -273,14 +277,18 @@ def minima(
     for place, solution in enumerate(found):
         say(f"solving {solution.sector.name}, {place + 1} of {len(found)}")
         result = _solved(evolution, solution, digits)
-        if isinstance(result, _Solved):
-            solved.append(result)
-        elif result is not None:
+        if isinstance(result, Solution):
             unresolved.append(result)
+        elif result is not None and not any(same(evolution, result.solution, other.solution) for other in solved):
+            solved.append(result)
     points = _ranked(evolution, solved)
-    notes = tuple(map(_story, (*lost, *unresolved)))
     if not points:
-        return Points((), Status.DIVERGED, notes, time.perf_counter() - begin)
+        stories = tuple(dict.fromkeys(map(_story, (*lost, *unresolved))))
+        return Points((), Status.DIVERGED, stories, time.perf_counter() - begin)
+    # A search that ends with something vanishing, or outside the domain, has told that there is nothing.
+    open_ = [s for s in lost if s.run.outcome in (Outcome.LONG, Outcome.CYCLE)]
+    unresolved += [s for s in open_ if s.sector not in [other.sector for other in found]]
+    notes = tuple(dict.fromkeys(map(_story, (*open_, *unresolved))))
     main = [number for point in points for number in (point.action, *point.order_parameters.values())]
     status = Status.OK if all(number.reached for number in main) else Status.DIGITS
     return Points(points, Status.UNRESOLVED if unresolved else status, notes, time.perf_counter() - begin)

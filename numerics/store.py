@@ -101,18 +101,20 @@ class Store:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.folder / _FILE, timeout=_WAIT, isolation_level=None)) as connection:
-            try:
+        """A connection; one that is closed inside a transaction takes it back."""
+        try:
+            with closing(sqlite3.connect(self.folder / _FILE, timeout=_WAIT, isolation_level=None)) as connection:
                 connection.execute("pragma synchronous = full")
                 yield connection
-            except sqlite3.DatabaseError as error:
-                if connection.in_transaction:
-                    connection.execute("rollback")
-                raise StoreError(f"{self.folder / _FILE}: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{self.folder / _FILE}: {error}") from None
 
     def about(self) -> dict[str, str]:
-        """What the store was made for; raises `StoreError` for another version's."""
+        """What the store was made for; raises `StoreError` for another version's, and for a file that is no store."""
         with self._connection() as connection:
+            tables = {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
+            if not {"about", "records"} <= tables:
+                raise StoreError(f"{self.folder} holds no record store")
             about = dict(connection.execute("select name, text from about").fetchall())
         if about.get("schema") != str(SCHEMA):
             raise StoreError(f"{self.folder} is a store of version {about.get('schema')}; this one reads {SCHEMA}")

@@ -7,6 +7,9 @@ import spinodal
 SOFTMAX = ("copy-head/softmax",)
 POINT = (*SOFTMAX, "L=32", "V=8", "P=330")
 ATTENTION = ("positional-semantic", "alpha=1.5")
+SCAN = ("scan", "positional-semantic", "--out", "store")
+DIAGRAM = ("diagram", "positional-semantic", "--out", "store")
+A = "A=[[3/5,2/5],[2/5,3/5]]"
 
 CASES = {
     "no verb of that name": (["transition", *SOFTMAX], "transition"),
@@ -69,6 +72,18 @@ CASES = {
     "A of another size": (["minima", *ATTENTION, "L=3", "A=[[1,0],[0,1]]"], "it must be 3 x 3"),
     "A of one token": (["minima", *ATTENTION, "A=[[1]]"], "it must be 2 x 2"),
     "rows that do not sum to one": (["minima", *ATTENTION, "A=[[1/2,1/3],[0,1]]"], "row 1 of A"),
+    "entry of A above one": (["minima", *ATTENTION, "A=[[1.5,-.5],[.5,.5]]"], "entries from 0 to 1, not 3/2"),
+    "A and an entry": (["minima", *ATTENTION, A, "A_11=.7"], "A and A_11 exclude each other"),
+    "A and an entry as axis": ([*SCAN, A, "--over", "A_11=.6:.8:3"], "A and A_11 exclude each other"),
+    "A and an entry as x": ([*DIAGRAM, A, "--x", "A_11=.6:.8", "--y", "alpha=1:2"], "A and A_11 exclude each other"),
+    "A and an entry as y": ([*DIAGRAM, A, "--x", "alpha=1:2", "--y", "A_11=.6:.8"], "A and A_11 exclude each other"),
+    "size as axis": ([*SCAN, "--over", "L=2:3:2"], "L cannot be an axis"),
+    "rank as axis": ([*SCAN, "--over", "r_s=1:2:2"], "r_s cannot be an axis"),
+    "A as axis": ([*SCAN, "--over", A], "A cannot be an axis"),
+    "size as x": ([*DIAGRAM, "--x", "L=2:4", "--y", "omega=.1:.5"], "L cannot be an axis"),
+    "size as y": ([*DIAGRAM, "--x", "alpha=1:2", "--y", "L=2:4"], "L cannot be an axis"),
+    "grid too large": ([*SCAN, "--over", "alpha=1:2:1000", "--over", "omega=.1:.5:1001"], "has 1001000 points"),
+    "x from zero": ([*DIAGRAM, "--x", "omega=0:1", "--y", "alpha=1:2"], "above zero"),
     "ragged A": (["minima", *ATTENTION, "A=[[1,0],[1]]"], "different lengths"),
     "A that is no matrix": (["minima", *ATTENTION, "A=eye(2)"], "is not a matrix"),
     "half a token": (["minima", *ATTENTION, "L=2.5"], "whole number"),

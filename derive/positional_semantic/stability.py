@@ -28,7 +28,7 @@ from derive.positional_semantic.model import Matrix, Model, alpha
 from derive.positional_semantic.overlaps import conjugates, fields, overlaps
 from derive.state_evolution import Pair, growth, stationary
 
-__all__ = ["REDUCED_STEPS", "STEPS", "deficit"]
+__all__ = ["REDUCED_STEPS", "STEPS", "deficit", "jump_part"]
 
 distance = Symbol("Delta", positive=True)
 jumps = Symbol("K", nonnegative=True)
@@ -107,10 +107,20 @@ def deficit(chain: Derivation, overlap: Symbol) -> Expr:
 
     It cannot exceed one: the copies then have nothing in common, as where the smooth response alone drives them apart.
     """
-    (average,) = chain.value("reduced potential").atoms(GaussianAverage)
-    response, weight = chain.value("reduced replicon"), JumpIntegral(average.integrand, *average.measure)
-    share = chain.value("overlap deficit").xreplace({smooth: response, jumps: weight}) / overlap
+    response = chain.value("reduced replicon")
+    share = chain.value("overlap deficit").xreplace({smooth: response, jumps: _surface(chain)}) / overlap
     return Piecewise((Min(share, 1), response < 1), (S.One, True))
+
+
+def jump_part(chain: Derivation, overlap: Symbol) -> Expr:
+    """What jumps add to the distance of two copies that have nothing in common, relative to it: its part in the root."""
+    step = chain.value("crossing").xreplace({smooth: S.Zero, jumps: _surface(chain)})
+    return step.subs(distance, overlap) / overlap
+
+
+def _surface(chain: Derivation) -> Expr:
+    (average,) = chain.value("reduced potential").atoms(GaussianAverage)
+    return JumpIntegral(average.integrand, *average.measure)
 
 
 def semantic_growth(model: Model, potential: Expr) -> Expr:

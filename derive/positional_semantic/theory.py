@@ -9,7 +9,7 @@ arXiv 2402.03902.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import replace
 from functools import cache
 
@@ -85,6 +85,7 @@ def state_evolution(model: Model = DEFAULT) -> StateEvolution:
         observables=(
             *_observables(chain, place),
             Observable("replicon", chain.value("reduced replicon"), "smooth response of the distance of two copies"),
+            Observable("jump_part", stability.jump_part(chain, q), "jumps' part in the distance of two copies"),
             Observable(
                 "deficit",
                 stability.deficit(chain, q),
@@ -125,14 +126,21 @@ def general(model: Model) -> StateEvolution:
     )
 
 
-def prepared(values: Mapping[str, str]) -> tuple[StateEvolution, dict[str, str]]:
+def prepared(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[StateEvolution, dict[str, str]]:
     """The state evolution for the sizes L, r (of both, or r_s and r_t) and the matrix A in ``values``; and what is left.
 
-    Two tokens of rank one with A_11 = A_22 have the reduced one. Raises `SetupError` for a size that is none, and for
-    an A that is not L x L or has a row that does not sum to one or an entry outside [0, 1].
+    Two tokens of rank one with A_11 = A_22 have the reduced one. Raises `SetupError` for a size that is none, for an A
+    that is not L x L or has a row that does not sum to one or an entry outside [0, 1] or comes with entries of its own,
+    and for a size or an A among ``axes``, the names of the parameters that are to vary.
     """
     left = dict(values)
     sizes = {"L": 2, "r_s": 1, "r_t": 1}
+    for name in (*left, *axes):
+        if "A" in left and name.startswith("A_"):
+            raise SetupError(f"A and {name} exclude each other")
+    for name in axes:
+        if name in ("A", "r", *sizes):
+            raise SetupError(f"{name} cannot be an axis: sizes and the matrix A are given as parameters, such as L=3")
     rows = _matrix(left.pop("A")) if "A" in left else None
     if "r" in left and ("r_s" in left or "r_t" in left):
         raise SetupError("give r, or r_s and r_t")
@@ -191,8 +199,11 @@ def _entries(model: Model, rows: tuple[tuple[Rational, ...], ...]) -> dict[str, 
     if len(rows) != L or len(rows[0]) != L:
         raise SetupError(f"A is {len(rows)} x {len(rows[0])}; for L = {L} tokens it must be {L} x {L}")
     for place, row in enumerate(rows):
-        if sum(row) != 1 or any(not 0 <= entry <= 1 for entry in row):
-            raise SetupError(f"row {place + 1} of A must have entries from 0 to 1 that sum to 1, not to {sum(row)}")
+        outside = [entry for entry in row if not 0 <= entry <= 1]
+        if outside:
+            raise SetupError(f"row {place + 1} of A must have entries from 0 to 1, not {outside[0]}")
+        if sum(row) != 1:
+            raise SetupError(f"row {place + 1} of A must sum to 1, not to {sum(row)}")
     return {
         model.target[a, b].name: str(rows[a][b]) for a in range(L) for b in range(L) if model.target[a, b].is_Symbol
     }

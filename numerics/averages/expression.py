@@ -29,6 +29,7 @@ __all__ = ["Averaged", "Values"]
 Array = NDArray[np.float64]
 
 
+_QUIET = np.errstate(all="ignore")  # what is not a number shows in the result
 _SMOOTH_NODES = 200_000
 _MOST_AN_AXIS = 48
 
@@ -84,6 +85,7 @@ class Averaged:
             len(names),
         )
 
+    @_QUIET
     def values(self, values: Array, rule: Rule) -> Array:
         """The expressions (k,) at ``values`` (one per argument), without errors: half the work."""
         averages = np.zeros(self.count)
@@ -92,6 +94,7 @@ class Averaged:
         averages[self.count - len(self.surfaces) :] = [_jumps(rule, family, values)[0] for family in self.surfaces]
         return self._assembled(self.formulas, values, averages)
 
+    @_QUIET
     def __call__(self, values: Array, rule: Rule) -> Values:
         """The expressions at ``values`` with the errors that ``rule`` leaves in them."""
         averages, errors = np.zeros(self.count), np.zeros(self.count)
@@ -116,5 +119,4 @@ class Averaged:
 
     @staticmethod
     def _assembled(emitted: Emitted, values: Array, averages: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.array([float(value) for value in emitted(*values, *averages)])
+        return np.array([float(value) for value in emitted(*values, *averages)])

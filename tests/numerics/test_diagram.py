@@ -56,6 +56,7 @@ def test_first_order_curves_end_at_the_tricritical_point(found):
     places = {curve.name: [c for c, _ in curve.points] for curve in found.curves}
     assert min(places["spinodal (ordered)"]) == min(places["coexistence: disordered/ordered"]) == Rational(1, 4)
     assert sum("ends between c = 0 and 1/4" in note for note in found.notes) == 2
+    assert found.notes[0].startswith("curves are looked for at c = -1/2 and 1 only")
     (pitchfork,) = (curve for curve in found.curves if curve.name.startswith("instability"))
     assert [entry.order for c, entry in pitchfork.points if c] == ["second"] * 2 + ["first"] * 4
 

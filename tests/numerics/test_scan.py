@@ -47,6 +47,13 @@ def test_bad_axes_are_refused(text):
         parse_axis(text)
 
 
+def test_a_grid_too_large_is_refused_before_its_values_are_made():
+    axes = [parse_axis(f"{name}=1:2:1000000") for name in "ab"]
+    with pytest.raises(SetupError, match="has 1000000000000 points"):
+        next(grid(axes))
+    assert not any("values" in vars(axis) for axis in axes)
+
+
 def softmax(axis):
     action = find("copy-head/softmax").action()
     line = parse_axis(axis)

@@ -186,7 +186,9 @@ def test_responses_are_measured_by_a_rule_of_their_own():
     problem, x = Evolution(theory, theory.setup({})), np.array([0.0495, 13.6, 0.255, 0])
     without, asked = (problem.measured(x, 1.5, problem.ladder[0], rule) for rule in (None, problem.ladder[0]))
     responses = [
-        problem.n + 1 + place for place, o in enumerate(theory.observables) if o.name in ("replicon", "deficit")
+        problem.n + 1 + place
+        for place, o in enumerate(theory.observables)
+        if o.name in ("replicon", "jump_part", "deficit")
     ]
     assert np.isnan(without[responses]).all()
     assert np.isfinite(asked).all()

@@ -45,6 +45,27 @@ def test_what_is_no_store_is_refused(tmp_path):
         Store.create(tmp_path, ABOUT)
 
 
+def test_a_database_of_something_else_is_refused(tmp_path):
+    (tmp_path / "records.sqlite").touch()
+    with pytest.raises(StoreError, match="holds no record store"):
+        Store.open(tmp_path)
+    connection = sqlite3.connect(tmp_path / "records.sqlite")
+    connection.execute("create table about (something text)")
+    connection.close()
+    with pytest.raises(StoreError, match="holds no record store"):
+        Store.open(tmp_path)
+    with pytest.raises(StoreError, match="holds no record store"):
+        Store.create(tmp_path, ABOUT)
+
+
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path):
+    (tmp_path / "records.sqlite").mkdir()
+    with pytest.raises(StoreError, match="holds no record store"):
+        Store.open(tmp_path)
+    with pytest.raises(StoreError, match="unable to open"):
+        Store.create(tmp_path, ABOUT)
+
+
 def test_a_store_of_another_version_is_refused(tmp_path):
     Store.create(tmp_path, ABOUT)
     with sqlite3.connect(tmp_path / "records.sqlite") as connection:

@@ -23,7 +23,7 @@ from tests.numerics import fields
 TABLES = Path(__file__).parents[2].parent / "shared" / "reference" / "positional-semantic"
 THEORY = state_evolution()
 COLUMNS = (
-    *("q", "V", "m", "theta", "e", "direct e", "norm", "mse", "eps_g", "replicon", "deficit"),
+    *("q", "V", "m", "theta", "e", "direct e", "norm", "mse", "eps_g", "replicon", "jump_part", "deficit"),
     *("shift_eps_g", "shift_e", "mse_lin"),
 )
 
