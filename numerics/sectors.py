@@ -111,7 +111,7 @@ def _starts(evolution: Evolution, sector: Sector, found: Sequence[Solution]) -> 
     """Starts of a sector: each solution of the next smaller with a freed overlap switched on, else scales alone.
 
     The starts of one list are alternatives, until one leads to a solution that is stable in its sector: an unstable one has
-    others around it. Far from the pitchfork where it was born a solution is smaller than the one it left.
+    others around it. Far from the pitchfork where it was born a solution is smaller than the one of the smallest sector.
     """
     scales, free = evolution.scales, evolution.free(sector)
     smaller = [s for s in found if set(s.sector.vanishing) > set(sector.vanishing)]
@@ -119,7 +119,9 @@ def _starts(evolution: Evolution, sector: Sector, found: Sequence[Solution]) -> 
     bases = [(s.x, free & ~evolution.free(s.sector)) for s in smaller if len(s.sector.vanishing) == fewest]
     if not bases:
         return [[np.where(free, fraction * scales, 0.0)] for fraction in (0.3, 0.9)]
-    return [[np.where(freed, fraction * scales, share * x) for share, fraction in _STARTS] for x, freed in bases]
+    first = fewest == max(len(s.vanishing) for s in evolution.theory.sectors)
+    pairs = [(share, fraction) for share, fraction in _STARTS if first or share == 1]
+    return [[np.where(freed, fraction * scales, share * x) for share, fraction in pairs] for x, freed in bases]
 
 
 def same(evolution: Evolution, one: Solution, other: Solution) -> bool:
