@@ -25,7 +25,7 @@ from derive.action import SetupError
 from derive.state_evolution import StateEvolution
 from numerics.evolution import Evolution
 from numerics.evolution_branches import Fold
-from numerics.evolution_systems import System, passed
+from numerics.evolution_systems import System
 from numerics.evolution_transitions import Event, solved, spinodal, system_of
 from numerics.points import Number, Status, Transition, TransitionKind, Transitions, justified
 from numerics.scan import Axis, made_with, transitions_of, with_transitions
@@ -276,7 +276,7 @@ class _Follower:
         if event.kind not in (TransitionKind.COEXISTENCE, TransitionKind.OBSERVABLE_CROSSING):
             return True
         return all(
-            bool(np.all(passed(evolution, tuple(map(self.theory.growth, sector.vanishing)), x, control, rule) < 1))
+            bool(np.all(evolution.evaluated(tuple(map(self.theory.growth, sector.vanishing)), x, control, rule) < 1))
             for sector, x in zip(system.sectors, system.points(y), strict=True)
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,9 +66,7 @@ class Evolution:
         return np.array([*x, control, *map(float, self.setup.values.values())])
 
     def _closed(self, expressions: Iterable[Expr]) -> Averaged:
-        """``expressions`` compiled as functions of the overlaps alone, with what the channel makes of these put in."""
-        channel = dict(self.theory.channel)
-        return Averaged.compiled([expression.xreplace(channel) for expression in expressions], self.arguments)
+        return _compiled(self.theory, tuple(expressions), self.arguments)
 
     @cached_property
     def _update(self) -> Averaged:
@@ -93,12 +91,19 @@ class Evolution:
 
     def update(self, x: Array, control: float, rule: Rule) -> Array:
         """The next overlaps (n,); nan where the overlaps are not those of any fields."""
-        if not self.possible(x, control):
-            return np.full(self.n, np.nan)
-        try:
-            return self._update.values(self.at(x, control), rule)
-        except SolverError:  # a minimisation that does not converge
-            return np.full(self.n, np.nan)
+        return self._passed(self._update, x, control, rule)
+
+    def evaluated(self, expressions: Iterable[Expr], x: Array, control: float, rule: Rule) -> Array:
+        """Expressions in overlaps, conjugates and parameters at a point, in one pass over the averages; nan as `update`."""
+        return self._passed(self._closed(expressions), x, control, rule)
+
+    def _passed(self, expressions: Averaged, x: Array, control: float, rule: Rule) -> Array:
+        if self.possible(x, control):
+            try:
+                return expressions.values(self.at(x, control), rule)
+            except SolverError:  # a minimisation that does not converge
+                pass
+        return np.full(len(expressions.plain), np.nan)
 
     def refuse(self, digits: int) -> None:
         """Raises `CostError` for a number of digits that no rule of integration reaches."""
@@ -126,16 +131,6 @@ class Evolution:
             observables[responding] = self._responses.values(at, responses)
         return np.array([*x, potential, *observables, *others[plain:]])
 
-    def evaluated(self, expression: Expr, x: Array, control: float, rule: Rule) -> float:
-        """One expression in overlaps, conjugates and parameters, at a point."""
-        if expression not in self._compiled:
-            self._compiled[expression] = self._closed([expression])
-        return float(self._compiled[expression].values(self.at(x, control), rule)[0])
-
-    @cached_property
-    def _compiled(self) -> dict[Expr, Averaged]:
-        return {}
-
     @cached_property
     def ladder(self) -> tuple[Rule, ...]:
         """The rules of integration from the one on which solutions are located to the finest."""
@@ -150,3 +145,10 @@ class Evolution:
     def free(self, sector: Sector) -> NDArray[np.bool_]:
         """Which overlaps (n,) may differ from zero in a sector."""
         return np.array([overlap not in sector.vanishing for overlap in self.theory.overlaps])
+
+
+@lru_cache(maxsize=64)
+def _compiled(theory: StateEvolution, expressions: tuple[Expr, ...], arguments: tuple[Symbol, ...]) -> Averaged:
+    """``expressions`` compiled as functions of the overlaps alone, with what the channel makes of these put in."""
+    channel = dict(theory.channel)
+    return Averaged.compiled([expression.xreplace(channel) for expression in expressions], arguments)

@@ -201,7 +201,7 @@ class _Group:
         """The quantities at a fixed point; their errors are the distances to the same on the next coarser rule."""
         sides = (solution.x, solution.rule), (witnessed(self.evolution, solution), solution.rule.coarser())
         fine, coarse = (
-            np.array([self.evolution.evaluated(law.quantity, x, solution.control, rule) for law in self.laws])
+            self.evolution.evaluated([law.quantity for law in self.laws], x, solution.control, rule)
             for x, rule in sides
         )
         return Values(fine, np.abs(fine - coarse))

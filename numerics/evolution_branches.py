@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
-from numerics.evolution_systems import Root, System, passed
+from numerics.evolution_systems import Root, System
 from numerics.sectors import Solution, located
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class _Curve:
         evolution, rule, (ratios, growing) = self.evolution, self.evolution.ladder[0], self._watched
         x, control = self.at(y)
         expressions = (evolution.theory.potential, *ratios.values(), *growing.values())
-        potential, *values = map(float, passed(evolution, expressions, x, control, rule))
+        potential, *values = map(float, evolution.evaluated(expressions, x, control, rule))
         found = dict(zip((*ratios, *growing), values, strict=True))
         together = (
             growths(evolution, self.sector, x, control, rule) if len(growing) < len(self.sector.vanishing) else {}

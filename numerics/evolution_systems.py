@@ -15,22 +15,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sympy import Expr, Symbol
+from sympy import Expr
 
 from numerics.averages.estimate import Rule
-from numerics.averages.expression import Averaged
 from numerics.evolution import Evolution
 from numerics.fixed_point import Outcome, fixed_point, jacobian
 
 if TYPE_CHECKING:
-    from derive.state_evolution import Sector, StateEvolution
+    from derive.state_evolution import Sector
 
-__all__ = ["Condition", "Root", "System", "passed", "refined"]
+__all__ = ["Condition", "Root", "System", "refined"]
 
 Array = NDArray[np.float64]
 Condition: TypeAlias = "Expr | Callable[[Array, float, Rule], float]"
@@ -105,7 +104,7 @@ class System:
         if condition in evolution.arguments:
             place = evolution.arguments.index(condition)
             return evolution.update(x, control, rule), float(evolution.at(x, control)[place])
-        values = passed(evolution, (*evolution.theory.prior.values(), condition), x, control, rule)
+        values = evolution.evaluated((*evolution.theory.prior.values(), condition), x, control, rule)
         return values[:-1], float(values[-1])
 
     def slope(self, y: Array, rule: Rule) -> Array:
@@ -172,17 +171,3 @@ def refined(system: System, root: Root, first: Rule, digits: int) -> tuple[Root,
         if errors[-1] <= 0.5 * share * sizes[-1]:
             break
     return replace(root, found=bool(np.isfinite(errors).all())), errors, rule
-
-
-def passed(evolution: Evolution, expressions: tuple[Expr, ...], x: Array, control: float, rule: Rule) -> Array:
-    """Expressions in overlaps, conjugates and parameters at a point, in one pass over the averages; nan outside."""
-    if not evolution.possible(x, control):
-        return np.full(len(expressions), np.nan)
-    with np.errstate(all="ignore"):
-        return _compiled(evolution.theory, expressions, evolution.arguments).values(evolution.at(x, control), rule)
-
-
-@lru_cache(maxsize=64)
-def _compiled(theory: StateEvolution, expressions: tuple[Expr, ...], arguments: tuple[Symbol, ...]) -> Averaged:
-    channel = dict(theory.channel)
-    return Averaged.compiled([expression.xreplace(channel) for expression in expressions], arguments)

@@ -24,7 +24,7 @@ from derive.action import SetupError
 from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
 from numerics.evolution_branches import LONGEST, Branch, Fold, branches, crossings, growths, larger, pitchforks
-from numerics.evolution_systems import Condition, Root, System, passed, refined
+from numerics.evolution_systems import Condition, Root, System, refined
 from numerics.points import PhasePoint, Status, Transition, TransitionKind, Transitions, number
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def _phases(system: System, root: Root, errors: Array, rule: Rule, digits: int) 
             o.name: number(*pair, digits) for o, pair in zip(theory.overlaps, zip(x, off, strict=True), strict=True)
         }
         fine, coarse = (
-            float(passed(evolution, (theory.potential,), x, root.control, one)[0]) for one in (rule, rule.coarser())
+            float(evolution.evaluated((theory.potential,), x, root.control, one)[0]) for one in (rule, rule.coarser())
         )
         potential = number(fine, abs(fine - coarse) + abs(fine) * share, digits)
         yield PhasePoint(sector.name, order, potential)

@@ -37,7 +37,6 @@ __all__ = [
     "located",
     "measured",
     "same",
-    "slope_along",
     "spectrum",
     "witnessed",
 ]
@@ -48,7 +47,7 @@ _STARTS = ((1.0, 0.3), (0.3, 0.3), (1.0, 0.9))  # of the solution to start from,
 _SAME = 1e-3
 _STARTS_MOST, _CARRIED_MOST = 80, 40
 _LOCATED, _CARRIED = 1e-3, 1e-9
-_STEP, _SAMPLED = 1e-3, 30.0  # of an overlap or its scale; and how much longer between samples
+_STEP, _SAMPLED_STEP = 1e-3, 3e-2  # of an overlap or its scale
 _RESIDUAL = 0.1  # of the error allowed; the distance to the witness counts it
 
 
@@ -227,22 +226,13 @@ def slope_within(evolution: Evolution, solution: Solution, rule: Rule, chosen: N
     places, sampled = np.flatnonzero(chosen), bool(rule.parts())
     known = not sampled and not solution.x[places].any()
     base = np.zeros(evolution.n) if known else evolution.update(solution.x, solution.control, rule)
-    stretch = _SAMPLED if sampled else 1.0
-    columns = [slope_along(evolution, solution, rule, place, base, stretch)[places] for place in places]
+    columns = []
+    for place in places:
+        step = np.zeros(evolution.n)
+        step[place] = (_SAMPLED_STEP if sampled else _STEP) * (abs(solution.x[place]) or evolution.scales[place])
+        moved = evolution.update(solution.x + step, solution.control, rule)
+        columns.append((moved - base)[places] / step[place])
     return np.array(columns).T.reshape(len(places), len(places))
-
-
-def slope_along(
-    evolution: Evolution, solution: Solution, rule: Rule, place: int | np.integer, base: Array, stretch: float = 1.0
-) -> Array:
-    """The column (n,) of G' of one overlap by a one-sided difference from ``base`` = G at the solution.
-
-    ``stretch`` multiplies the step.
-    """
-    step = np.zeros(evolution.n)
-    step[place] = stretch * _STEP * (abs(solution.x[place]) or evolution.scales[place])
-    slope: Array = (evolution.update(solution.x + step, solution.control, rule) - base) / step[place]
-    return slope
 
 
 # --- the points of one control ---

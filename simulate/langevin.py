@@ -31,6 +31,12 @@ def _refuse_bad(rate: float, temperature: float) -> None:
             raise ValueError(f"{name} = {value} must be positive and finite; at T = 0 there is nothing to sample")
 
 
+def _valued(energy: Energy, theta: Tensor) -> Tensors:
+    """The state of a chain: where it is, with the energy and its gradient there."""
+    value, gradient = value_and_gradient(energy, theta)
+    return {"theta": theta, "energy": value, "gradient": gradient}
+
+
 @dataclass(frozen=True)
 class Langevin:
     """Unadjusted: one gradient per step, a law off by order ``rate`` times the largest curvature (`run.stiffness`).
@@ -50,8 +56,7 @@ class Langevin:
         return f"Langevin, rate {self.rate}, temperature {self.temperature}"
 
     def begin(self, theta: Tensor) -> Tensors:
-        energy, gradient = value_and_gradient(self.energy, theta)
-        return {"theta": theta, "energy": energy, "gradient": gradient}
+        return _valued(self.energy, theta)
 
     def step(self, count: int, now: Tensors) -> Tensors:
         theta, gradient = now["theta"], now["gradient"]
@@ -74,16 +79,12 @@ class Metropolis:
     def describe(self) -> str:
         return f"Metropolis-adjusted Langevin, rate {self.rate}, temperature {self.temperature}"
 
-    def _at(self, theta: Tensor) -> dict[str, Tensor]:
-        energy, gradient = value_and_gradient(self.energy, theta)
-        return {"theta": theta, "energy": energy, "gradient": gradient}
-
     def begin(self, theta: Tensor) -> Tensors:
-        return {**self._at(theta), "accepted": theta.new_zeros(len(theta))}
+        return {**_valued(self.energy, theta), "accepted": theta.new_zeros(len(theta))}
 
     def step(self, count: int, now: Tensors) -> Tensors:
         kick = math.sqrt(2 * self.rate * self.temperature) * self.noise.normal(now["theta"])
-        there = self._at(now["theta"] - self.rate * now["gradient"] + kick)
+        there = _valued(self.energy, now["theta"] - self.rate * now["gradient"] + kick)
         back = now["theta"] - there["theta"] + self.rate * there["gradient"]
         forth = kick.square().sum(-1)
         log_ratio = (now["energy"] - there["energy"]) / self.temperature + (forth - back.square().sum(-1)) / (
@@ -121,8 +122,7 @@ class StochasticLangevin:
         )
 
     def begin(self, theta: Tensor) -> Tensors:
-        energy, gradient = value_and_gradient(lambda state: self.estimate(state, self.noise), theta)
-        return {"theta": theta, "energy": energy, "gradient": gradient}
+        return _valued(lambda state: self.estimate(state, self.noise), theta)
 
     def step(self, count: int, now: Tensors) -> Tensors:
         rate = self.rate * (1 + count / self.horizon) ** -self.power

@@ -131,7 +131,6 @@ def report(table: Path, store: Store) -> None:
 def main() -> None:
     table, folder = (Path(argument) for argument in sys.argv[1:3])
     store = Store.create(folder, {"purpose": "published gradient descent", "columns": " ".join((*COLUMNS, "growth"))})
-    np.seterr(all="ignore")
     solve(table, store)
     report(table, store)
 

@@ -148,5 +148,5 @@ def test_energy_of_three_tokens_has_the_slope_that_the_theory_demands():
         energy.append(problem.measured(solution.x, control, rule)[problem.n])
         if control == 1.5:
             slope = theory.potential.diff(theory.control.symbol)
-            mean = problem.evaluated(slope, solution.x, control, rule)
+            (mean,) = problem.evaluated([slope], solution.x, control, rule)
     assert (energy[2] - energy[0]) / (2 * step) == pytest.approx(mean, rel=5e-3)
