@@ -25,6 +25,7 @@ from numerics.averages.expression import Values
 from numerics.evolution import Evolution
 from numerics.fixed_point import FixedPoint, Outcome, fixed_point
 from numerics.points import Kind, Number, Point, Points, Stability, Status, justified, number
+from numerics.processes import mapped
 
 if TYPE_CHECKING:
     from derive.action import Observable, Setup
@@ -266,9 +267,9 @@ def minima(
     search, lost = located(evolution, float(setup.control), evolution.ladder[0], within)
     found = [solution for solution in search if within in (None, solution.sector)]
     solved, unresolved = list[_Solved](), list[Solution]()
-    for place, solution in enumerate(found):
-        say(f"solving {solution.sector.name}, {place + 1} of {len(found)}")
-        result = _solved(evolution, solution, digits)
+    say(f"solving {', '.join(solution.sector.name for solution in found)}")
+    for place, result in enumerate(mapped(lambda solution: _solved(evolution, solution, digits), found)):
+        say(f"solved {found[place].sector.name}, {place + 1} of {len(found)}")
         if isinstance(result, Solution):
             unresolved.append(result)
         elif result is not None and not any(same(evolution, result.solution, other.solution) for other in solved):

@@ -132,8 +132,8 @@ class _State:
         step *= (longest / np.maximum(longest, np.abs(step))).min(axis=0)
         return cls(z, value + np.einsum("in,in->n", shift, pull) / 2, gradient, hessian, step, convex)
 
-    def at(self, points: NDArray[np.bool_]) -> _State:
-        return _State(*(getattr(self, part.name)[..., points] for part in fields(self)))
+    def at(self, points: NDArray[np.intp]) -> _State:
+        return _State(*(getattr(self, part.name).take(points, axis=-1) for part in fields(self)))
 
     def where(self, chosen: NDArray[np.bool_], other: _State) -> _State:
         if chosen.all():
@@ -162,20 +162,17 @@ def descend(loss: Landscape, center: Array, stiffness: Array, start: Array, tole
         accepted = small | (trial.energy <= state.energy + 1e-4 * fraction * slope + rounding)
         state, done = trial.where(accepted, state), small & state.convex
         fraction = np.where(accepted, 1.0, fraction / 2)
-        saddle = small & ~done
-        if saddle.any():
+        saddle = np.flatnonzero(small & ~done)
+        if len(saddle):
             step, flat = _away(state.at(saddle), stiffness)
             state.step[:, saddle] = step
             done[saddle] = flat
         if done.any():
-            ready = left[done]
-            z[:, ready], energy[ready], hessian[..., ready] = (
-                state.z[:, done],
-                state.energy[done],
-                state.hessian[..., done],
-            )
-            left, state, fraction = left[~done], state.at(~done), fraction[~done]
-            center, loss = center[:, ~done], loss.at(~done)
+            ready, going = np.flatnonzero(done), np.flatnonzero(~done)
+            minima = state.at(ready)
+            z[:, left[ready]], energy[left[ready]], hessian[..., left[ready]] = minima.z, minima.energy, minima.hessian
+            left, state, fraction = left[going], state.at(going), fraction[going]
+            center, loss = center.take(going, axis=1), loss.at(going)
     raise DescentError(f"{len(left)} of {start.shape[1]} minimisations did not converge in {_ITERATIONS} steps")
 
 

@@ -1,0 +1,50 @@
+"""One function of several arguments at once, on the cores of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, TypeVar
+
+__all__ = ["mapped"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_held: tuple[Callable[[Any], Any], Sequence[Any]]  # of a worker
+
+
+def mapped(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    """``function`` of each of ``items``, in their order, on forked processes: they share what is compiled already.
+
+    One after the other where there is one core, within a worker, and where processes cannot be forked safely. Only results
+    are pickled. Raises what ``function`` raises, and `BrokenProcessPool` where a worker is killed.
+    """
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    if min(cores, len(items)) < 2 or multiprocessing.parent_process() is not None:
+        yield from map(function, items)
+        return
+    others = {*multiprocessing.active_children()}
+    fork = multiprocessing.get_context("fork")
+    workers = ProcessPoolExecutor(min(cores, len(items)), fork, initializer=_hold, initargs=(function, items))
+    try:
+        yield from workers.map(_of, range(len(items)))
+    except BaseException:  # an interrupt does not wait for what is running
+        for worker in {*multiprocessing.active_children()} - others:
+            worker.terminate()
+        raise
+    finally:
+        workers.shutdown(cancel_futures=True)
+
+
+def _hold(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
+    global _held
+    _held = (function, items)
+
+
+def _of(place: int) -> Any:
+    function, items = _held
+    return function(items[place])
