@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sympy import Basic, Expr, Rational, S, Symbol, latex
 from sympy.logic.boolalg import Boolean
@@ -27,6 +28,7 @@ __all__ = [
     "Setup",
     "SetupError",
     "Symmetry",
+    "agree",
     "validated",
 ]
 
@@ -153,6 +155,16 @@ def validated(theory: str, parameters: Sequence[Parameter], control: Parameter, 
         filled[parameter.symbol] = parameter.validate(value)
     driven = values.get(control.name)
     return Setup(theory, filled, None if driven is None else control.validate(driven))
+
+
+def agree(problem: Any, setup: object, kind: type[Any]) -> None:
+    """Raises `TypeError` where ``problem`` is not of a ``kind`` or ``setup`` is none, `SetupError` where it is another's."""
+    if not isinstance(problem, kind):
+        raise TypeError(f"{str(problem)[:80]} ({type(problem).__name__}) is no {kind.__name__}")
+    if not isinstance(setup, Setup):
+        raise TypeError(f"{str(setup)[:80]} ({type(setup).__name__}) is no setup; setup() of {problem.name} makes one")
+    if setup.values.keys() != {parameter.symbol for parameter in problem.parameters}:
+        raise SetupError(f"a setup of {setup.theory} with {', '.join(setup.as_text())} is none of {problem.name}")
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,33 @@ those two derivatives into a factor C^{-1}(x - mu), so that no derivative falls 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import product
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Function, Integer, Rational, S, Symbol, Tuple
+from sympy import Add, Basic, Dummy, Expr, Function, Integer, Max, Rational, S, Symbol, Tuple
 from sympy.matrices import ImmutableDenseMatrix
 
-__all__ = ["GaussianAverage", "JumpIntegral", "MoreauEnvelope", "Proximal", "ProximalJacobian", "Score"]
+__all__ = ["GaussianAverage", "JumpIntegral", "MoreauEnvelope", "Proximal", "ProximalJacobian", "Score", "replaced"]
+
+
+def replaced(expression: Basic, values: Mapping[Any, Any]) -> Any:
+    """``expression.xreplace(values)``, each part looked at once: a Jacobian names its loss in every entry.
+
+    Which of its arguments is the largest a `Max` is not asked.
+    """
+    memo: dict[Basic, Any] = dict(values)
+
+    def image(node: Basic) -> Any:
+        if node not in memo:
+            parts = [image(part) for part in node.args]
+            same = all(part is other for part, other in zip(parts, node.args, strict=True))
+            options = {"evaluate": False} if isinstance(node, Max) else {}
+            memo[node] = node if same else node.func(*parts, **options)
+        return memo[node]
+
+    return image(expression)
 
 
 class Score(Function):  # type: ignore[misc]
@@ -126,8 +144,8 @@ class Proximal(_Minimum):
 
     def _eval_derivative(self, symbol: Symbol) -> Expr:
         """dz = J (dc + dV f - V d grad g), J = (1 + V Hess g)^{-1}; holds where the minimiser does not jump."""
-        size = len(self.fields)
-        slope = [self.at_minimiser(self.loss.diff(z).diff(symbol)) for z in self.fields]
+        size, varied = len(self.fields), self.loss.diff(symbol)
+        slope = [self.at_minimiser(varied.diff(z)) for z in self.fields]
         moved = ImmutableDenseMatrix([c.diff(symbol) for c in self.center])
         moved += self.width.diff(symbol) * ImmutableDenseMatrix(self.force()) - self.width * ImmutableDenseMatrix(slope)
         row = ImmutableDenseMatrix(1, size, [ProximalJacobian(*self.problem, self.place, j) for j in range(size)])
@@ -145,19 +163,11 @@ class ProximalJacobian(_Minimum):
         return rf"\partial_{{{j}}} {{{i}}}^*"
 
 
-class GaussianAverage(_Binder):
-    """The average of ``integrand`` over ``variables`` with ``mean`` and ``covariance``."""
+class _Measured(_Binder):
+    """Something linear in ``integrand``, over ``variables`` with ``mean`` and ``covariance``."""
 
     is_commutative = True
     is_real = True
-
-    def __new__(cls, integrand: Any, variables: Iterable[Any], mean: Iterable[Any], covariance: Any) -> Any:
-        names, at, matrix = Tuple(*variables), Tuple(*mean), ImmutableDenseMatrix(covariance)
-        size = len(names)
-        if len(at) != size or matrix.shape != (size, size):
-            raise ValueError(f"{size} variables need {size} means and a {size} x {size} covariance")
-        integrand = S(integrand)
-        return Expr.__new__(cls, integrand, names, at, matrix) if integrand.has(*names) else integrand
 
     @property
     def integrand(self) -> Expr:
@@ -181,8 +191,25 @@ class GaussianAverage(_Binder):
         return tuple(self.args[1:])
 
     def of(self, integrand: Expr) -> Expr:
-        """The average of another integrand over the same measure."""
+        """The same of another integrand over the same measure."""
         return self.func(integrand, *self.measure)
+
+    def split(self) -> Expr:
+        """That of a sum as a sum, with the factors that do not hold the variables in front."""
+        pairs = (term.as_independent(*self.variables, as_Add=False) for term in Add.make_args(self.integrand))
+        return Add(*(constant * self.of(rest) for constant, rest in pairs))
+
+
+class GaussianAverage(_Measured):
+    """The average of ``integrand`` over ``variables`` with ``mean`` and ``covariance``."""
+
+    def __new__(cls, integrand: Any, variables: Iterable[Any], mean: Iterable[Any], covariance: Any) -> Any:
+        names, at, matrix = Tuple(*variables), Tuple(*mean), ImmutableDenseMatrix(covariance)
+        size = len(names)
+        if len(at) != size or matrix.shape != (size, size):
+            raise ValueError(f"{size} variables need {size} means and a {size} x {size} covariance")
+        integrand = S(integrand)
+        return Expr.__new__(cls, integrand, names, at, matrix) if integrand.has(*names) else integrand
 
     def _eval_derivative(self, symbol: Symbol) -> Expr:
         """Price's theorem and one integration by parts; an earlier variable of a pair keeps its derivative."""
@@ -235,33 +262,26 @@ class GaussianAverage(_Binder):
         names, mean = ([part[place] for place in held] for part in (self.variables, self.mean))
         return self.func(self.integrand, names, mean, self.covariance.extract(held, held))
 
-    def split(self) -> Expr:
-        """The average of a sum as the sum of averages, with the factors that are not averaged over in front."""
-        pairs = (term.as_independent(*self.variables, as_Add=False) for term in Add.make_args(self.integrand))
-        return Add(*(constant * self.of(rest) for constant, rest in pairs))
-
     def _latex(self, printer: Any) -> str:
         return rf"\left\langle {printer.doprint(self.integrand)} \right\rangle"
 
 
-class JumpIntegral(_Binder):
-    r"""The weight of the jumps of a minimiser: the integral of p |z_+ - z_-|^2 over the surface on which ``envelope`` kinks.
+class JumpIntegral(_Measured):
+    r"""The integral of p F over the surface on which a minimiser jumps.
 
-    p is the density of the fields, the variables on which the center depends, and the surface is measured in them; the
-    other variables are averaged over. Zero where the minimiser does not jump.
+    ``integrand`` F holds the jump: `Proximal` stands for the component of z_+ - z_-. p is the density of the fields, the
+    variables on which the center depends, and the surface is measured in them; the other variables are averaged over. F is
+    even in the jump. Zero where the minimiser does not jump.
     """
 
-    is_commutative = True
-    is_real = True
-
-    def __new__(cls, envelope: MoreauEnvelope, variables: Iterable[Any], mean: Iterable[Any], covariance: Any) -> Any:
-        return Expr.__new__(cls, envelope, Tuple(*variables), Tuple(*mean), ImmutableDenseMatrix(covariance))
+    def __new__(cls, integrand: Any, variables: Iterable[Any], mean: Iterable[Any], covariance: Any) -> Any:
+        return Expr.__new__(cls, S(integrand), Tuple(*variables), Tuple(*mean), ImmutableDenseMatrix(covariance))
 
     @property
     def average(self) -> GaussianAverage:
-        """The average of the envelope over the same measure."""
+        """The average of the integrand over the same measure."""
         average: GaussianAverage = GaussianAverage(*self.args)
         return average
 
     def _latex(self, printer: Any) -> str:
-        return rf"\int_{{\mathcal J}} p\, |\Delta z|^2\left[{printer.doprint(self.args[0])}\right]"
+        return rf"\int_{{\mathcal J}} {printer.doprint(self.integrand)}\, p\, \mathrm{{d}}S"

@@ -10,26 +10,35 @@ import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from derive.action import EffectiveAction
     from derive.asymptotic import AsymptoticSeries, LimitLaw
     from derive.derivation import Derivation
-    from derive.state_evolution import StateEvolution
+    from derive.state_evolution import Problem, StateEvolution
 
-__all__ = ["THEORIES", "Theory", "UnknownTheoryError", "find"]
+__all__ = ["THEORIES", "Choice", "Theory", "UnknownTheoryError", "find"]
 
 
 class UnknownTheoryError(LookupError):
     """No theory has that name."""
 
 
+class Choice(NamedTuple):
+    """A size or a matrix that a theory is built for, given like a parameter."""
+
+    name: str
+    meaning: str
+    default: str
+    range_text: str
+
+
 @dataclass(frozen=True)
 class Theory:
     """A catalogue entry: ``module`` has ``derivation()``; ``builder`` and ``series`` name its functions that build the
     action and the asymptotic series, if there are any. A theory with a state evolution, built by ``evolution``, has no
-    action.
+    action. Where it is built for sizes, the module has ``CHOICES`` and ``prepared(values, axes)``.
     """
 
     name: str
@@ -55,13 +64,11 @@ class Theory:
         built: StateEvolution = getattr(import_module(self.module), self.evolution)()
         return built
 
-    def problem(self) -> EffectiveAction | StateEvolution:
+    def problem(self) -> Problem:
         """What the numerics receive: the action, or the state evolution."""
         return self.action() if self.evolution is None else self.state_evolution()
 
-    def prepared(
-        self, values: Mapping[str, str], axes: Collection[str] = ()
-    ) -> tuple[EffectiveAction | StateEvolution, dict[str, str]]:
+    def prepared(self, values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[Problem, dict[str, str]]:
         """The problem, and the ``values`` that are its parameters; some theories are built for sizes given among them.
 
         Raises `SetupError` where a size is none, or is among ``axes``, the names of the parameters that are to vary.
@@ -71,6 +78,11 @@ class Theory:
             return self.problem(), dict(values)
         problem, left = build(values, axes)
         return problem, left
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        chosen: tuple[Choice, ...] = getattr(import_module(self.module), "CHOICES", ())
+        return chosen
 
     def asymptotics(self) -> tuple[AsymptoticSeries | LimitLaw, ...]:
         """Series of the transitions of an action, laws of the fixed points of a state evolution."""

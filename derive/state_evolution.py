@@ -11,16 +11,17 @@ both, so that stationarity in either gives the other. The averages in them are u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from sympy import Basic, Dummy, Expr, S, Symbol, expand_mul, latex
 
-from derive.action import Observable, Parameter, Setup, validated
+from derive.action import EffectiveAction, Observable, Parameter, Setup, SetupError, validated
 from derive.averages import GaussianAverage
 from derive.exact import ExactnessError, refuse_floats, refuse_twins
 
-__all__ = ["Pair", "Sector", "StateEvolution", "growth", "stationary"]
+__all__ = ["Pair", "Problem", "Sector", "StateEvolution", "driven", "growth", "stationary"]
 
 
 @dataclass(frozen=True)
@@ -157,3 +158,26 @@ class StateEvolution:
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle \\phi = {latex(self.potential)}$"
+
+
+Problem: TypeAlias = EffectiveAction | StateEvolution
+"""What a theory hands to the numerics."""
+
+
+def driven(problem: Problem, name: str) -> Problem:
+    """The problem with the parameter ``name`` as its control; raises `SetupError`.
+
+    The former control becomes a parameter, which has to be given; magnitudes of overlaps are those at the default of the
+    new one. The window of an action belongs to its control.
+    """
+    if name == problem.control.name:
+        return problem
+    chosen = [parameter for parameter in problem.parameters if parameter.name == name]
+    if not chosen or not isinstance(problem, StateEvolution):
+        known = [problem.control, *(problem.parameters if isinstance(problem, StateEvolution) else ())]
+        names = " or ".join(parameter.name for parameter in known)
+        raise SetupError(f"transitions of {problem.name} are not sought along {name!r}, but along {names}")
+    default = S.One if chosen[0].default is None else chosen[0].default
+    pairs = tuple(replace(pair, scale=pair.scale.subs(chosen[0].symbol, default)) for pair in problem.pairs)
+    others = tuple(parameter for parameter in problem.parameters if parameter.name != name)
+    return replace(problem, pairs=pairs, control=chosen[0], parameters=(*others, problem.control))

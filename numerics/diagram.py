@@ -3,8 +3,9 @@ r"""Phase diagrams: the transitions along one parameter, followed in a second on
 .. math:: \alpha^*_k(\omega), \qquad \alpha^*_j(\omega) = \alpha^*_k(\omega)
 
 Each transition of a state evolution is solved at the next value of the second parameter from its last ones, by
-extrapolation; where that leads elsewhere, a value in between comes first. What is seen at the upper end only is followed
-downwards. Transitions of an action are found anew at each value. Where two curves meet is told by interpolation.
+extrapolation; where that leads elsewhere, a value in between comes first. Curves start at the ends of its range and in
+the middle. Transitions of an action are found anew at each value. Where two curves meet, and where an instability changes
+its order, is told by interpolation.
 """
 
 from __future__ import annotations
@@ -18,25 +19,24 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.optimize
 from numpy.typing import NDArray
-from sympy import Rational, S, Symbol
+from sympy import Rational, Symbol
 
-from derive.action import SetupError
 from derive.state_evolution import StateEvolution
 from numerics.evolution import Evolution
 from numerics.evolution_branches import Fold
 from numerics.evolution_systems import System
-from numerics.evolution_transitions import Event, solved, spinodal, system_of
+from numerics.evolution_transitions import GONE, Event, solved, spinodal, system_of
 from numerics.points import Number, Status, Transition, TransitionKind, Transitions, justified
 from numerics.scan import Axis, made_with, transitions_of, with_transitions
 from numerics.store import Record, Store
 
 if TYPE_CHECKING:
-    from derive.action import EffectiveAction, Setup
+    from derive.action import Setup
+    from derive.state_evolution import Problem
 
-    Problem = EffectiveAction | StateEvolution
-
-__all__ = ["Curve", "Diagram", "Meeting", "diagram", "driven", "rows"]
+__all__ = ["Curve", "Diagram", "Meeting", "diagram", "rows"]
 
 Array = NDArray[np.float64]
 Row = dict[str, Transition]
@@ -48,7 +48,6 @@ _SAME = 0.02  # in the logarithm of the control: transitions of one name this cl
 _ROUGH = 2  # digits at values of the second parameter that are not asked for
 _AROUND = 0.05  # of an overlap: where a fold is looked for
 _LEFT = 1e-6  # relative to the control: what a fold that was found leaves, at most
-_GONE = 1e-3  # of the scales: an overlap this small has left its sector
 
 
 @dataclass(frozen=True)
@@ -61,16 +60,16 @@ class Curve:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where two curves cross, by name, and the values of both parameters there."""
+    """Where two curves cross, or one is tricritical, by name, and the values of both parameters there."""
 
-    curves: tuple[str, str]
+    curves: tuple[str, ...]
     x: Number
     y: Number
 
 
 @dataclass(frozen=True)
 class Diagram:
-    """The curves of all transitions, and where they meet; a curve that ends inside has a note."""
+    """The curves of all transitions, and where they meet or are tricritical; a curve that ends inside has a note."""
 
     curves: tuple[Curve, ...]
     meetings: tuple[Meeting, ...]
@@ -79,28 +78,15 @@ class Diagram:
     seconds: float = 0.0
 
 
-def driven(problem: Problem, name: str) -> Problem:
-    """The problem with the parameter ``name`` as its control; raises `SetupError`.
-
-    The former control becomes a parameter, which has to be given; magnitudes of overlaps are those at the default of the
-    new one. The window of an action belongs to its control.
-    """
-    if name == problem.control.name:
-        return problem
-    chosen = [parameter for parameter in problem.parameters if parameter.name == name]
-    if not chosen or not isinstance(problem, StateEvolution):
-        known = [problem.control, *(problem.parameters if isinstance(problem, StateEvolution) else ())]
-        names = " or ".join(parameter.name for parameter in known)
-        raise SetupError(f"transitions of {problem.name} are not sought along {name!r}, but along {names}")
-    default = S.One if chosen[0].default is None else chosen[0].default
-    pairs = tuple(replace(pair, scale=pair.scale.subs(chosen[0].symbol, default)) for pair in problem.pairs)
-    others = tuple(parameter for parameter in problem.parameters if parameter.name != name)
-    return replace(problem, pairs=pairs, control=chosen[0], parameters=(*others, problem.control))
-
-
 def rows(problem: Problem, axis: Axis) -> int:
-    """How many rows a diagram has: those of a state evolution are followed up and down."""
-    return axis.count * (1 + (isinstance(problem, StateEvolution) and axis.count > 1))
+    """How many rows a diagram has: those of a state evolution are followed from several values."""
+    return axis.count * (len(_seeds(axis)) if isinstance(problem, StateEvolution) else 1)
+
+
+def _seeds(axis: Axis) -> dict[str, int]:
+    """Where curves are looked for: at the ends, the lower one first, and in the middle, each place once."""
+    places = {"low": 0, "high": axis.count - 1, "middle": axis.count // 2}
+    return {side: place for k, (side, place) in enumerate(places.items()) if place not in [*places.values()][:k]}
 
 
 def diagram(
@@ -122,15 +108,20 @@ def diagram(
     if not isinstance(problem, StateEvolution):
         curves = _linked([(y, task.searched(y, "")) for y in axis.values])
     else:
-        follow = _Follower(problem, task.setup, over, digits)
-        up = task.followed("low", axis.values, (), follow)
-        there = tuple(up[-1][1].values())
-        down = task.followed("high", axis.values[::-1], there, follow) if axis.count > 1 else []
-        curves = [*_by_key(up), *_by_key(down)]
+        follow, curves = _Follower(problem, task.setup, over, digits), []
+        for side, place in _seeds(axis).items():
+            curves += _by_key(task.followed(side, place, curves, follow))
     curves = _named(curves)
     status = next((e.status for curve in curves for _, e in curve.points if e.status is not Status.OK), Status.OK)
-    notes = (*_unseen(problem, axis), *(note for curve in curves for note in _ends(axis, curve)))
-    meetings = tuple(meeting for pair in combinations(curves, 2) for meeting in _meetings(*pair, digits))
+    notes = (
+        *_unseen(problem, axis),
+        *(note for curve in curves for note in (*_ends(axis, curve), *_turns(axis, curve))),
+    )
+    meetings = tuple(
+        Meeting(tuple(curve.name for curve in chosen), *place)
+        for chosen in (*combinations(curves, 1), *combinations(curves, 2))
+        for place in _zeros(_gap(*chosen), digits)
+    )
     return Diagram(tuple(curves), meetings, status, notes, time.perf_counter() - begin)
 
 
@@ -165,15 +156,17 @@ class _Rows:
 
         return self._kept(y, side, row)
 
-    def followed(
-        self, side: str, ys: Sequence[Rational], known: Sequence[Transition], follow: _Follower
-    ) -> list[tuple[Rational, Row]]:
-        """The transitions at the first of ``ys`` that are not ``known``, followed to the last."""
-        first = self.searched(ys[0], side)
-        found = [(ys[0], {k: e for k, e in first.items() if not any(_alike(e, other) for other in known)})]
-        for y in ys[1:]:
-            self._say(y, f"following {len(found[-1][1])} transitions")
-            found.append((y, self._kept(y, side, partial(follow.row, tuple(found), y))))
+    def followed(self, side: str, place: int, curves: Sequence[Curve], follow: _Follower) -> list[tuple[Rational, Row]]:
+        """The transitions at a value of the axis that are on none of ``curves``, followed to both ends of it."""
+        ys = self.axis.values
+        known = [entry for curve in curves for y, entry in curve.points if y == ys[place]]
+        first = self.searched(ys[place], side)
+        found = [(ys[place], {k: e for k, e in first.items() if not any(_alike(e, other) for other in known)})]
+        for further in (ys[place + 1 :], ys[:place][::-1]):
+            for y in further:
+                self._say(y, f"following {len(found[-1][1])} transitions")
+                found.append((y, self._kept(y, side, partial(follow.row, tuple(found), y))))
+            found.reverse()  # it goes on from the other end
         return found
 
     def _kept(self, y: Rational, side: str, row: Callable[[], Row]) -> Row:
@@ -271,7 +264,7 @@ class _Follower:
         evolution, control, rule = system.evolution, float(y[-1]), system.evolution.ladder[0]
         inside = self.over[0] <= control <= self.over[1] and abs(math.log(control / predicted[-1])) < _FAR
         scales = system.joined([evolution.scales] * len(system.sectors), control)
-        if not inside or np.any(np.abs(y) < _GONE * scales) or np.any(np.sign(y) != np.sign(predicted)):
+        if not inside or np.any(np.abs(y) < GONE * scales) or np.any(np.sign(y) != np.sign(predicted)):
             return False
         if event.kind not in (TransitionKind.COEXISTENCE, TransitionKind.OBSERVABLE_CROSSING):
             return True
@@ -346,7 +339,8 @@ def _named(curves: Sequence[Curve]) -> list[Curve]:
 def _unseen(problem: Problem, axis: Axis) -> Iterator[str]:
     """Where curves are not looked for."""
     if isinstance(problem, StateEvolution) and axis.count > 1:
-        yield f"curves are looked for at {axis.name} = {axis.low} and {axis.high} only; one that reaches neither is not seen"
+        places = [str(axis.values[place]) for place in sorted(_seeds(axis).values())]
+        yield f"curves are looked for at {axis.name} = {', '.join(places)} only; one that reaches none of these is not seen"
 
 
 def _ends(axis: Axis, curve: Curve) -> Iterator[str]:
@@ -359,27 +353,64 @@ def _ends(axis: Axis, curve: Curve) -> Iterator[str]:
             yield f"{curve.name}: ends between {axis.name} = {low} and {high}, or leaves the range there"
 
 
-def _meetings(one: Curve, other: Curve, digits: int) -> Iterator[Meeting]:
-    """Where two curves cross: by cubics through four points, the error by parabolas through three."""
-    both = {y: float(entry.value) for y, entry in other.points}
-    shared = [(float(y), float(entry.value), both[y]) for y, entry in one.points if y in both]
-    for k, (a, b) in enumerate(pairwise(shared)):
-        if (a[1] < a[2]) == (b[1] < b[2]) or len(shared) < 4:
+def _turns(axis: Axis, curve: Curve) -> Iterator[str]:
+    """Between which values of the axis the order of a transition changes."""
+    for (a, one), (b, other) in pairwise((y, entry) for y, entry in curve.points if entry.order):
+        if one.order != other.order:
+            change = f"from {one.order} to {other.order} between {axis.name} = {a} and {b}"
+            yield f"{curve.name}: the order changes {change}, at a tricritical point"
+
+
+Gap = list[tuple[float, float, float, Number]]
+"""The second parameter, what vanishes where curves meet with its error, and the control."""
+
+
+def _gap(one: Curve, other: Curve | None = None) -> Gap:
+    """Between two curves; of one, its bend, which changes sign with the order."""
+    if other is None:
+        bends = [(float(y), e.bend, e.value) for y, e in one.points if e.bend is not None]
+        return [(y, float(bend), float(bend.error), x) for y, bend, x in bends]
+    both = {y: entry.value for y, entry in other.points}
+    shared = [(float(y), entry.value, both[y]) for y, entry in one.points if y in both]
+    return [(y, math.log(a.value / b.value), a.error / a.value + b.error / b.value, a) for y, a, b in shared]
+
+
+def _zeros(points: Gap, digits: int) -> Iterator[tuple[Number, Number]]:
+    """The control and the second parameter at zeros, by cubics through four points.
+
+    Their errors are the distances to those of parabolas through three, and what errors of gaps and controls make of them.
+    """
+    for k, (a, b) in enumerate(pairwise(points)):
+        if (a[1] < 0) == (b[1] < 0) or len(points) < 4:
             continue
-        first = min(max(k - 1, 0), len(shared) - 4)
-        (y, x), (near_y, near_x) = (_crossing(shared[first + skip : first + 4], a[0], b[0]) for skip in (0, 1))
-        if math.isfinite(y + near_y):
-            yield Meeting(
-                (one.name, other.name),
-                justified(x, abs(x - near_x) or abs(x) * 10.0**-digits, digits),
-                justified(y, abs(y - near_y) or abs(y) * 10.0**-digits, digits),
-            )
+        first = min(max(k - 1, 0), len(points) - 4)
+        four = points[first : first + 4]
+        place, near = (_zero(some, a[0], b[0]) for some in (four, four[1:] if k > first else four[:-1]))
+        off, own = max(error for _, _, error, _ in four), float(max(control.error for *_, control in four))
+        x, y = (
+            justified(value, abs(value - other) + abs(slope) * off + rest, digits)
+            for value, other, slope, rest in zip(place, near, _slopes(four, place[1]), (own, 0), strict=True)
+        )
+        yield x, y
 
 
-def _crossing(points: Sequence[tuple[float, float, float]], low: float, high: float) -> tuple[float, float]:
-    """Where the polynomials through the points of two curves cross between two values, and at which control."""
-    ys, first, second = np.array(points).T
-    one, two = (np.polynomial.Polynomial.fit(ys, np.log(xs), len(ys) - 1) for xs in (first, second))
-    between = [float(root.real) for root in map(complex, (one - two).roots()) if abs(root.imag) < 1e-9]
-    roots = [root for root in between if low <= root <= high]
-    return (roots[0], math.exp(one(roots[0]))) if roots else (math.nan, math.nan)
+def _polynomials(points: Gap) -> tuple[np.polynomial.Polynomial, np.polynomial.Polynomial]:
+    """Those of the gap and of the logarithm of the control through all points."""
+    ys, gaps, xs = np.array([(y, gap, float(control)) for y, gap, _, control in points]).T
+    gap, curve = (np.polynomial.Polynomial.fit(ys, values, len(ys) - 1) for values in (gaps, np.log(xs)))
+    return gap, curve
+
+
+def _zero(points: Gap, low: float, high: float) -> tuple[float, float]:
+    """The control and the second parameter where the gap vanishes between two of its places."""
+    gap, curve = _polynomials(points)
+    between = gap(low) * gap(high) < 0  # else rounding has moved a zero at an end beyond it
+    root = float(scipy.optimize.brentq(gap, low, high) if between else min(low, high, key=lambda y: abs(gap(y))))
+    return math.exp(curve(root)), root
+
+
+def _slopes(points: Gap, root: float) -> tuple[float, float]:
+    """How fast the control and the second parameter at a zero move with the gap."""
+    gap, curve = _polynomials(points)
+    move = 1 / float(gap.deriv()(root))
+    return math.exp(curve(root)) * float(curve.deriv()(root)) * move, move

@@ -9,7 +9,7 @@ choice: the averages are numerical and carry five to eight digits, with an estim
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sympy import Expr, Symbol
 
-from derive.averages import JumpIntegral, ProximalJacobian
+from derive.action import agree
+from derive.averages import JumpIntegral, ProximalJacobian, replaced
+from derive.state_evolution import StateEvolution
 from numerics.averages.estimate import Rule
 from numerics.averages.expression import Averaged
 from numerics.averages.rules import QuasiMonteCarlo, Split
@@ -25,7 +27,7 @@ from numerics.points import CostError, SolverError
 
 if TYPE_CHECKING:
     from derive.action import Setup
-    from derive.state_evolution import Sector, StateEvolution
+    from derive.state_evolution import Sector
 
 __all__ = ["Evolution"]
 
@@ -40,6 +42,7 @@ _PRODUCTS: tuple[Rule, ...] = (
     Split(0.62, 19, 6.4),
     Split(0.5, 23, 7.0),
 )
+_FEWER_LINES = 4  # powers of two: lines hold some two dozen nodes, and run along every field
 _SAMPLES: tuple[Rule, ...] = tuple(QuasiMonteCarlo(size, 8) for size in (8, 10, 12, 14, 16))
 
 
@@ -52,6 +55,9 @@ class Evolution:
 
     theory: StateEvolution
     setup: Setup
+
+    def __post_init__(self) -> None:
+        agree(self.theory, self.setup, StateEvolution)
 
     @property
     def n(self) -> int:
@@ -101,14 +107,14 @@ class Evolution:
         if self.possible(x, control):
             try:
                 return expressions.values(self.at(x, control), rule)
-            except SolverError:  # a minimisation that does not converge
+            except (SolverError, np.linalg.LinAlgError):  # a minimisation without an end, a singular width
                 pass
         return np.full(len(expressions.plain), np.nan)
 
     def refuse(self, digits: int) -> None:
         """Raises `CostError` for a number of digits that no rule of integration reaches."""
         most = _PRODUCT_DIGITS if self.ladder is _PRODUCTS else _SAMPLED_DIGITS
-        if not 1 <= digits <= most:
+        if digits not in range(1, most + 1):
             raise CostError(
                 f"{digits} digits: averages of {self.theory.name} are numerical; ask for 1 to {most} digits"
             )
@@ -128,7 +134,7 @@ class Evolution:
         observables, plain = np.full(len(responding), np.nan), len(responding) - int(responding.sum())
         observables[~responding] = others[:plain]
         if responses is not None and responding.any():
-            observables[responding] = self._responses.values(at, responses)
+            observables[responding] = self._responses.values(at, _along_lines(responses))
         return np.array([*x, potential, *observables, *others[plain:]])
 
     @cached_property
@@ -147,8 +153,15 @@ class Evolution:
         return np.array([overlap not in sector.vanishing for overlap in self.theory.overlaps])
 
 
+def _along_lines(rule: Rule) -> Rule:
+    """Sobol points miss jumps and where these close; fewer of them, with a line through each, do not."""
+    if isinstance(rule, QuasiMonteCarlo):
+        return Split(outer=replace(rule, log2_points=max(1, rule.log2_points - _FEWER_LINES)))
+    return rule
+
+
 @lru_cache(maxsize=64)
 def _compiled(theory: StateEvolution, expressions: tuple[Expr, ...], arguments: tuple[Symbol, ...]) -> Averaged:
     """``expressions`` compiled as functions of the overlaps alone, with what the channel makes of these put in."""
     channel = dict(theory.channel)
-    return Averaged.compiled([expression.xreplace(channel) for expression in expressions], arguments)
+    return Averaged.compiled([replaced(expression, channel) for expression in expressions], arguments)

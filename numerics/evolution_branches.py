@@ -88,9 +88,8 @@ class Branch:
         return np.array([np.interp(t, self.ts, column) for column in np.array([s.x for s in self.stations]).T])
 
     def stable(self, t: float) -> bool:
-        """Whether nothing grows at the station next to ``t``."""
-        nearest = self.stations[int(np.argmin(np.abs(self.ts - t)))]
-        return max((self.slow, *nearest.growths.values())) < 1
+        """Whether nothing grows at log control ``t``, by interpolation."""
+        return bool(np.interp(t, self.ts, [max((self.slow, *s.growths.values())) for s in self.stations]) < 1)
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,10 @@ def branches(
         found.extend(pieces)
         folds.extend(turns)
 
-    for seed in np.geomspace(low, high, 2 * _SEEDS + 1)[1::2]:
+    places = np.geomspace(low, high, 8 * _SEEDS + 1)
+    for seed in (*places[4::8], places[-2]):
+        if seed == places[-2] and {s for s in evolution.theory.sectors if s.vanishing} <= {b.sector for b in found}:
+            continue  # what begins to exist late is not missing
         say(f"looking for branches at {name} = {seed:.3g}")
         for solution in located(evolution, float(seed), evolution.ladder[0]).found:
             if not any(_passes(evolution, branch, solution.x, solution.control) for branch in found):

@@ -25,7 +25,7 @@ from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
 from numerics.evolution_branches import LONGEST, Branch, Fold, branches, crossings, growths, larger, pitchforks
 from numerics.evolution_systems import Condition, Root, System, refined
-from numerics.points import PhasePoint, Status, Transition, TransitionKind, Transitions, number
+from numerics.points import Number, PhasePoint, Status, Transition, TransitionKind, Transitions, justified, number
 
 if TYPE_CHECKING:
     from sympy import Symbol
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from derive.action import Setup
     from derive.state_evolution import Sector, StateEvolution
 
-__all__ = ["Event", "events", "solved", "spinodal", "system_of", "transitions"]
+__all__ = ["GONE", "Event", "events", "solved", "spinodal", "system_of", "transitions"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -43,6 +43,8 @@ _ALIKE = 1.5  # the ratio of curvatures at two distances from a pitchfork, at mo
 _CENTRED, _STILL = 1e-9, 1e-7  # relative to the control: what the vertex of a parabola leaves of a fold
 _AWAY = 6.0  # of the distance of three solutions: as far as the vertex of their parabola may lie
 _ROUNDS = 6
+GONE = 1e-3
+"""Of its scale: an overlap this small has left its sector."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,17 @@ def transitions(
 ) -> Transitions:
     """Every transition of ``theory`` along its control, in its window or ``over`` = (low, high), ascending.
 
-    ``progress`` is called with a line of text per stage. Raises `SetupError` for a bad ``over``.
+    ``progress`` is called with a line of text per stage. Raises `SetupError` for a bad ``over`` and for a setup that holds
+    the control.
     """
     begin = time.perf_counter()
-    evolution, digits = Evolution(theory, setup), theory.digits if digits is None else digits
+    evolution = Evolution(theory, setup)
     say, name = progress or (lambda text: None), theory.control.name
+    if setup.control is not None:
+        raise SetupError(
+            f"{name} is what transitions are sought along; bound it by over, and leave it out of the setup"
+        )
+    digits = theory.digits if digits is None else digits
     evolution.refuse(digits)
     low, high = (float(theory.control.validate(end)) for end in (over or _window(theory, setup)))
     if not 0 < low < high:
@@ -114,7 +122,14 @@ def events(
     """Everything that happens on the branches between two controls, and the branches."""
     traced, folds = branches(evolution, low, high, say)
     seen = [*_coexistences(evolution, traced), *_instabilities(evolution, traced), *_crossings(evolution, traced)]
-    return (*seen, *(spinodal(evolution, fold) for fold in folds)), traced
+    turns = (spinodal(evolution, fold) for fold in folds)
+    return (*seen, *(turn for turn in turns if not _leaves(evolution, turn))), traced
+
+
+def _leaves(evolution: Evolution, turn: Event) -> bool:
+    """Whether a branch turns where its overlap is zero: at its pitchfork, which is no fold."""
+    sizes = dict(zip(evolution.theory.overlaps, evolution.scales, strict=True))
+    return turn.overlap is not None and abs(turn.system.level) < GONE * sizes[turn.overlap]
 
 
 def _event(
@@ -247,9 +262,9 @@ def solved(event: Event, digits: int, ordered: bool = True) -> tuple[Transition,
         errors = LONGEST * np.abs(event.y)
     value = number(root.control if root.found else float(event.y[-1]), float(errors[-1]), digits)
     instability = event.kind is TransitionKind.INSTABILITY
-    order = "first" if event.kind is TransitionKind.COEXISTENCE else None
-    if instability and ordered and root.found:
-        order = _order(event, system, root, rising)
+    bend = _bend(event, system, root, rising, digits) if instability and ordered and root.found else None
+    first = event.kind is TransitionKind.COEXISTENCE or (bend is not None and bend.value < 0)
+    order = "first" if first else None if bend is None else "second"
     status = Status.UNRESOLVED if not root.found else Status.OK if value.reached else Status.DIGITS
     return (
         Transition(
@@ -261,6 +276,7 @@ def solved(event: Event, digits: int, ordered: bool = True) -> tuple[Transition,
             "fixed points and control together by Newton on successively finer rules of integration",
             status,
             observable=str(event.overlap) if instability else event.observable,
+            bend=bend,
         ),
         root,
     )
@@ -281,12 +297,13 @@ def _phases(system: System, root: Root, errors: Array, rule: Rule, digits: int) 
         yield PhasePoint(sector.name, order, potential)
 
 
-def _order(event: Event, system: System, root: Root, rising: bool) -> str | None:
-    """Second where the solutions that leave the pitchfork lie on the side where zero is unstable, else first.
+def _bend(event: Event, system: System, root: Root, rising: bool, digits: int) -> Number | None:
+    """How far the square of the overlap moves the control; positive, for an instability of second order, where the
+    solutions that leave the pitchfork lie on the side where zero is unstable.
 
     Zero is unstable above the transition if the growth is ``rising``. At a small value of the overlap the control has
-    shifted by its square. Values are halved until two of them agree on the curvature; ``None`` where the shift is then
-    within the error of the second rule, on which this is done.
+    shifted by its square. Values are halved until two of them agree on the curvature, and are extrapolated to zero;
+    ``None`` where the shift is then within the error of the second rule, on which this is done.
     """
     evolution, overlap, rule = system.evolution, event.overlap, system.evolution.ladder[1]
     sector = overlap and larger(evolution, system.sectors[0], overlap)
@@ -304,6 +321,7 @@ def _order(event: Event, system: System, root: Root, rising: bool) -> str | None
         if beyond.found and abs(shift) <= abs(rough.control - root.control):
             return None
         if 1 / _ALIKE < curvature / before < _ALIKE:
-            return "second" if (shift > 0) == rising else "first"
+            limit = (4 * curvature - before) / 3
+            return justified(limit if rising else -limit, abs(limit - curvature), digits)
         distance, slope = distance / 2, beyond.slope
     return None

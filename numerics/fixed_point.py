@@ -125,6 +125,10 @@ class _Trail:
         falling = np.abs(self.points[place] + self.steps[place]) <= last
         return bool(np.any((first > 1e4 * _FLOOR * self.scales) & (last < 1e3 * _FLOOR * self.scales) & falling))
 
+    def settled(self, noise: Update) -> bool:
+        """Whether the shortest step is no longer than the noise, in the root mean square."""
+        return bool(np.mean((self.steps[self.best] / noise(self.points[self.best])) ** 2) <= 1)
+
     def period(self) -> int:
         """The length of the cycle that the last points repeat, 0 if none."""
         now = self.points[-1]
@@ -151,12 +155,14 @@ def fixed_point(
     damping: float = _DAMPING,
     most: int = 400,
     slope: Array | None = None,
+    noise: Update | None = None,
 ) -> FixedPoint:
     """The fixed point of ``update`` (a map of arrays of shape (n,)) near ``start``.
 
     ``scales`` (n,) are natural magnitudes of the variables, by default those of the start; a variable far below its scale
     is taken for zero. ``slope`` is an estimate of G' near the start (from a cheaper update, say): with it, Newton comes
-    first. ``most`` bounds the evaluations. A NaN or an infinity in the update means that it is not defined there.
+    first. ``most`` bounds the evaluations. A NaN or an infinity in the update means that it is not defined there. ``noise``
+    (n,) is how far off an update may be by chance: where no stage gets further and the step is as small, it is found.
     """
     x = np.asarray(start, dtype=float)
     trail = _Trail(update, np.maximum(np.abs(x), 1e-300) if scales is None else np.asarray(scales, dtype=float), most)
@@ -165,13 +171,16 @@ def fixed_point(
     if slope is None:
         _damped(trail, damping, _WARM_STEPS, tolerance)
     while not trail.exhausted:
-        if trail.vanished():
-            return trail.result(Outcome.VANISHED)
         if trail.history[-1] > _NEAR and slope is None:
             _anderson(trail, damping)
+        gone = trail.vanished()
         slope, outcome = _newton(trail, slope, tolerance)
+        if outcome is None and gone:  # from the best point before that, Newton has not found anything either
+            outcome = Outcome.VANISHED
         if outcome is not None:
             return trail.result(outcome, slope)
+        if noise is not None and trail.settled(noise):
+            return trail.result(Outcome.OK)
         # Back to the best point seen, more carefully.
         slope, damping = None, damping / 2
         if damping < _LEAST_DAMPING:

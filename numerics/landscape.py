@@ -18,13 +18,14 @@ from mpmath import mpf
 from numpy.typing import NDArray
 from sympy import Expr, Float, Rational, S, Symbol
 
+from derive.action import EffectiveAction, agree
 from numerics.balls import Ball, ball, enclosure
 from numerics.emit import emit
 from numerics.jets import Index, Jet, derivatives, indices, jet
 from numerics.newton import Matrix, Vector
 
 if TYPE_CHECKING:
-    from derive.action import EffectiveAction, Observable, Setup
+    from derive.action import Observable, Setup
 
 __all__ = ["BoxError", "Coordinates", "Landscape", "close", "curvature", "gradient", "hessian", "same"]
 
@@ -97,6 +98,9 @@ class Landscape:
 
     action: EffectiveAction
     setup: Setup
+
+    def __post_init__(self) -> None:
+        agree(self.action, self.setup, EffectiveAction)
 
     @property
     def n(self) -> int:

@@ -8,6 +8,7 @@ the error *of that string*, rounding included.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -155,7 +156,10 @@ def number(value: float, error: float, digits: int) -> Number:
 
 
 def justified(value: float, error: float, digits: int) -> Number:
-    """A `Number` from double precision with as many of ``digits`` digits as its error leaves, one at least."""
+    """A `Number` from double precision with as many of ``digits`` digits as its error leaves, one at least; nan where value
+    or error is not finite."""
+    if not math.isfinite(value + error):
+        return number(math.nan, math.nan, digits)
     known = digits if error == 0 or value == 0 else int(mpmath.floor(mpmath.log10(abs(value) / (2 * error)))) + 1
     return number(value, error, max(1, min(digits, known)))
 
@@ -235,7 +239,8 @@ class Transition:
 
     ``order`` is "first" or "second" where the word applies, else ``None``; ``at`` holds the size of a critical end
     point; ``observable`` names what crosses at a crossover; ``method`` says which system was solved. ``phases`` are, for
-    a coexistence, the phase below and the one above; for a spinodal, the phase that ends.
+    a coexistence, the phase below and the one above; for a spinodal, the phase that ends. ``bend`` is, at the instability
+    of an overlap in a state evolution, how far its square moves the control towards where zero is unstable.
     """
 
     kind: TransitionKind
@@ -248,6 +253,7 @@ class Transition:
     at: Mapping[str, Number] = field(default_factory=dict)
     observable: str | None = None
     certified: bool = False
+    bend: Number | None = None
 
     @property
     def error(self) -> str:

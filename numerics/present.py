@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import mpmath
-from sympy import Expr, Symbol
+from sympy import Basic, Symbol, default_sort_key
 from tabulate import tabulate
 
 from derive.asymptotic import AsymptoticSeries, LimitLaw
@@ -38,7 +38,7 @@ __all__ = [
     "transitions_table",
 ]
 
-_SHORT, _LONGEST, _FORMULA = 24, 60, 300
+_SHORT, _LONGEST = 24, 60
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -214,10 +214,10 @@ def diagram_table(found: Diagram, x: str, y: str) -> str:
         for at, e in curve.points
     ]
     lines = [table((y, "transition", "order", x, "error", "status"), [row for *_, row in sorted(rows)])]
-    lines += [
-        f"{' and '.join(m.curves)} meet at {x} = {m.x.text} +- {m.x.bound}, {y} = {m.y.text} +- {m.y.bound}"
-        for m in found.meetings
-    ]
+    for m in found.meetings:
+        event = "meet" if m.curves[1:] else "is tricritical"
+        place = f"{x} = {m.x.text} +- {m.x.bound}, {y} = {m.y.text} +- {m.y.bound}"
+        lines.append(f"{' and '.join(m.curves)} {event} at {place}")
     return "\n\n".join(lines)
 
 
@@ -234,6 +234,10 @@ def _brief(number: Number | None) -> str:
     return "" if number is None else replace(number, digits=min(number.digits, 10)).text
 
 
+def _bound(number: Number | None) -> str:
+    return "" if number is None else number.bound
+
+
 def _rungs(report: AsymptoticReport) -> Iterator[tuple[str, Rung]]:
     from numerics.asymptotics import size_text
 
@@ -247,6 +251,7 @@ def report_json(report: AsymptoticReport) -> dict[str, Any]:
     """
     series = report.series
     about: dict[str, str]
+    terms, following = _formulas(series)
     if isinstance(series, LimitLaw):
         about = {"sector": series.sector, "limit": str(series.limit)}
     else:
@@ -257,8 +262,8 @@ def report_json(report: AsymptoticReport) -> dict[str, Any]:
         **about,
         "setup": dict(report.parameters),
         "scale": str(series.scale),
-        "terms": [_formula(series, term) for term in series.terms],
-        "next_term": None if series.next_term is None else _formula(series, series.next_term),
+        "terms": terms,
+        "next_term": following,
         "rungs": [
             {
                 "size": size,
@@ -276,13 +281,16 @@ def _entries(rung: Rung) -> list[tuple[str, Number | None]]:
     return [(name, getattr(rung, name)) for name in _RUNG]
 
 
-def _formula(series: AsymptoticSeries | LimitLaw, term: Expr) -> str:
-    """A term, with averages numbered; not one that is too long for a line."""
-    if not isinstance(series, LimitLaw):
-        return str(term)
-    averages = sorted(term.atoms(GaussianAverage), key=lambda node: node.sort_key())
-    text = str(term.xreplace({node: Symbol(f"<{place}>") for place, node in enumerate(averages, 1)}))
-    return text if len(text) <= _FORMULA else "too long for a line, see the steps"
+def _formulas(series: AsymptoticSeries | LimitLaw) -> tuple[list[str], str | None]:
+    """The terms and the next term, if it is known, with averages numbered."""
+    every = [*series.terms, *([] if series.next_term is None else [series.next_term])]
+    names: dict[Basic, Symbol] = {}
+    for term in every:
+        for node in sorted(term.atoms(GaussianAverage), key=default_sort_key):
+            names.setdefault(node, Symbol(f"<{len(names) + 1}>"))
+    texts = [str(term.xreplace(names)) for term in every]
+    count = len(series.terms)
+    return texts[:count], next(iter(texts[count:]), None)
 
 
 def _sum_lines(head: str, terms: Sequence[object], tail: str) -> Iterator[str]:
@@ -297,25 +305,37 @@ def _sum_lines(head: str, terms: Sequence[object], tail: str) -> Iterator[str]:
 def report_text(theory: str, report: AsymptoticReport) -> str:
     """A series or a law, and one row per size or control of its comparison with exact values."""
     series = report.series
+    terms, following = _formulas(series)
     variable = series.control if isinstance(series, LimitLaw) else series.size
+    same = {"partial"} if len(terms) == 1 else set()
+    unknown = {"next_term", "explained"} if following is None else set()
+    columns = [name for name in _RUNG[1:] if name not in same | unknown]
     rows = [
-        (size, rung.value.text, *(_brief(number) for _, number in _entries(rung)[1:])) for size, rung in _rungs(report)
+        (
+            size,
+            rung.value.text,
+            rung.value.bound,
+            *(_brief(getattr(rung, name)) for name in columns),
+            _bound(getattr(rung, columns[-1])),
+        )
+        for size, rung in _rungs(report)
     ]
-    following = "unknown" if series.next_term is None else _formula(series, series.next_term)
-    terms = [_formula(series, term) for term in series.terms]
+    legend = ["ratio = value / scale; leading: first term"]
+    legend += [] if same else ["partial: all terms"]
+    legend += [f"difference = ratio - {'leading' if same else 'partial'}"]
+    legend += [] if unknown else ["explained = difference / next term, which tends to one"]
+    legend += ["an error is that of the column before it"]
+    headers = (variable.name, "value", "error", *(name.replace("_", " ") for name in columns), "error")
+    law = isinstance(series, LimitLaw)
     return "\n".join(
         [
             f"{theory}, {series.name}: {series.meaning} ({_shown(report.parameters)})\n",
             *_sum_lines(f"{series.scale} * (", terms, " + ...)"),
-            *_sum_lines("next term: ", [following], ""),
-            *(
-                [f"  <1>, ...: averages, of the steps {', '.join(series.steps)}"]
-                if isinstance(series, LimitLaw)
-                else []
-            ),
+            *_sum_lines("next term: ", [following or "unknown"], ""),
+            *([f"  <1>, ...: averages, of the steps {', '.join(series.steps)}"] if law else []),
             "",
-            table((variable.name, *(name.replace("_", " ") for name in _RUNG)), rows),
-            "\nratio = value / scale; leading: first term; partial: all terms; difference = ratio - partial;\n"
-            "explained = difference / next term, which tends to one",
+            table(headers, rows),
+            "",
+            textwrap.fill("; ".join(legend), 110),
         ]
     )

@@ -1,9 +1,9 @@
 r"""Scans: stationary points, fixed points or transitions over a grid of parameters, kept as records.
 
 Each point of the grid is one record, appended as soon as it is solved, so that a scan that is stopped at any instant goes
-on where it was. A point that fails is a record, too, with the reason, and does not stop the others. Where the control is
-among the parameters of the grid, a record is of kind "point" and holds what `minima` finds, else of kind "transition
-set" and holds what `transitions` finds.
+on where it was. A point that fails is a record, too, with the reason, and does not stop the others; it is tried again on
+request only, since most failures would come again. Where the control is among the parameters of the grid, a record is of
+kind "point" and holds what `minima` finds, else of kind "transition set" and holds what `transitions` finds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -23,14 +23,12 @@ from sympy import Rational, srepr
 
 from derive.action import SetupError
 from derive.exact import ExactnessError, parse_rational
-from numerics.points import Number, PhasePoint, Points, Status, Transition, TransitionKind, Transitions
+from numerics.points import CostError, Number, PhasePoint, Points, Status, Transition, TransitionKind, Transitions
 from numerics.store import Record, Store
 
 if TYPE_CHECKING:
-    from derive.action import EffectiveAction, Setup
-    from derive.state_evolution import StateEvolution
-
-    Problem = EffectiveAction | StateEvolution
+    from derive.action import Setup
+    from derive.state_evolution import Problem
 
 __all__ = [
     "Axis",
@@ -64,10 +62,11 @@ class Axis:
 
     @cached_property
     def values(self) -> tuple[Rational, ...]:
-        shares = [Rational(k, max(self.count - 1, 1)) for k in range(self.count)]
-        if self.logarithmic:
-            return tuple(_between(self.low, self.high, share) for share in shares)
-        return tuple(self.low + (self.high - self.low) * share for share in shares)
+        return tuple(map(self.at, range(self.count)))
+
+    def at(self, place: int) -> Rational:
+        share = Rational(place, max(self.count - 1, 1))
+        return _between(self.low, self.high, share) if self.logarithmic else self.low + (self.high - self.low) * share
 
 
 @dataclass(frozen=True)
@@ -113,8 +112,8 @@ def grid(axes: Sequence[Axis]) -> Iterator[dict[str, Rational]]:
     points = math.prod(axis.count for axis in axes)
     if points > _MOST:
         raise SetupError(f"the grid has {points} points; the counts of its axes may multiply to {_MOST} at most")
-    for values in product(*(axis.values for axis in axes)):
-        yield dict(zip((axis.name for axis in axes), values, strict=True))
+    places = product(*(range(axis.count) for axis in axes))
+    return ({axis.name: axis.at(k) for axis, k in zip(axes, place, strict=True)} for place in places)
 
 
 def about(theory: str, problem: Problem, setup: Setup, axes: Sequence[Axis], digits: int) -> dict[str, str]:
@@ -136,30 +135,32 @@ def about(theory: str, problem: Problem, setup: Setup, axes: Sequence[Axis], dig
 
 def scan(
     problem: Problem,
-    setups: Sequence[Setup],
+    setups: Iterable[Setup],
     solve: Callable[..., Points | Transitions],
     store: Store,
     digits: int,
     progress: Callable[[int], object] | None = None,
+    retry: bool = False,
 ) -> Tally:
-    """Solve every setup whose record is not in ``store`` yet; ``progress`` gets their number.
+    """Solve every setup whose record is not in ``store`` yet, or with ``retry`` is not ok; ``progress`` gets their number.
 
-    ``solve`` is `minima` where the setups hold the control, else `transitions`.
+    ``solve`` is `minima` where the setups hold the control, else `transitions`. Raises `CostError` where no rule of
+    integration can hold the problem.
     """
-    solved = there = 0
+    done = solved = 0
+    versions = made_with(problem)
     for setup in setups:
         driven = setup.control is not None
         kind, inputs = "point" if driven else "transition set", setup.as_text()
         inputs |= {problem.control.name: str(setup.control)} if driven else {}
-        if store.holds(kind, inputs):
-            there += 1
-        else:
-            store.append([_solved(problem, setup, solve, digits, Record(kind, inputs, made_with=made_with(problem)))])
-            solved += 1
+        record = store.get(kind, inputs)
+        if record is None or (retry and record.status != "ok"):
+            solved += store.append([_solved(problem, setup, solve, digits, Record(kind, inputs, made_with=versions))])
+        done += 1
         if progress is not None:
             progress(1)
     counts = store.count()
-    return Tally(solved, there, sum(counts.values()) - counts.get("ok", 0))
+    return Tally(solved, done - solved, sum(counts.values()) - counts.get("ok", 0))
 
 
 def made_with(problem: Problem) -> dict[str, str]:
@@ -174,6 +175,8 @@ def _solved(
     begin = time.perf_counter()
     try:
         found = solve(problem, setup, digits=digits)
+    except CostError:
+        raise
     except (ArithmeticError, ValueError) as error:
         return replace(empty, status=f"failed: {error}", seconds=time.perf_counter() - begin)
     if isinstance(found, Transitions):
@@ -206,6 +209,8 @@ def with_transitions(record: Record, entries: Mapping[str, Transition]) -> Recor
         words |= {"status": entry.status.value, "observable": entry.observable}
         values |= {f"{key}.{name}": text for name, text in words.items() if text is not None}
         put(f"{key}.value", entry.value)
+        if entry.bend is not None:
+            put(f"{key}.bend", entry.bend)
         for name, number in entry.at.items():
             put(f"{key}.at.{name}", number)
         for place, phase in enumerate(entry.phases):
@@ -242,5 +247,6 @@ def transitions_of(record: Record, digits: int) -> dict[str, Transition]:
             Status(values[f"{key}.status"]),
             numbers(f"{key}.at."),
             values.get(f"{key}.observable"),
+            bend=numbers(f"{key}.bend").get(""),
         )
     return found

@@ -49,6 +49,7 @@ _SAME = 1e-3
 _STARTS_MOST, _CARRIED_MOST = 80, 40
 _LOCATED, _CARRIED = 1e-3, 1e-9
 _STEP, _SAMPLED_STEP = 1e-3, 3e-2  # of an overlap or its scale
+_SHARE = 0.1  # of its scale that a sampled overlap counts for at least: the noise does not fall with it
 _RESIDUAL = 0.1  # of the error allowed; the distance to the witness counts it
 
 
@@ -141,7 +142,8 @@ def carried(
 ) -> Solution:
     """The solution of a sector near ``start`` on ``rule``; with ``slope``, G' from nearby, Newton comes first.
 
-    ``most`` bounds the evaluations of the update.
+    ``most`` bounds the evaluations of the update. On a rule of replicates a point is a solution, too, where the update moves
+    it no further than its 95 % interval: samples that change sides of a jump leave it no fixed point to any accuracy.
     """
     free = evolution.free(sector)
     if not free.any():
@@ -156,19 +158,35 @@ def carried(
     def update(y: Array) -> Array:
         return evolution.update(embedded(y), control, rule)[free]
 
-    run = fixed_point(update, start[free], evolution.scales[free], tolerance, most=most, slope=slope)
-    return Solution(sector, control, embedded(run.x), run.jacobian, rule, run)
+    def noise(y: Array) -> Array:
+        return interval([evolution.update(embedded(y), control, part)[free] for part in parts])
+
+    parts = rule.parts()
+    run = fixed_point(
+        update, start[free], evolution.scales[free], tolerance, most=most, slope=slope, noise=noise if parts else None
+    )
+    solution = Solution(sector, control, embedded(run.x), run.jacobian, rule, run)
+    if parts and solution.found and solution.slope is None:
+        return replace(solution, slope=slope_within(evolution, solution, rule, free))
+    return solution
 
 
 def witnessed(evolution: Evolution, solution: Solution) -> Array:
     """A point (n,) whose distance from ``x`` bounds the error of ``x``.
 
-    The solution on the next coarser rule, to first order; of a rule of replicates, the far end of the 95 % interval.
+    The solution on the next coarser rule, to first order; of a rule of replicates, the far end of the 95 % interval of their
+    solutions.
     """
     parts = solution.rule.parts()
     if not parts:
         return _moved(evolution, solution, solution.rule.coarser())
-    return solution.x + interval([_moved(evolution, solution, part) for part in parts])
+    return solution.x + _far([_moved(evolution, solution, part) for part in parts], solution.x)
+
+
+def _far(rows: Sequence[Array], from_: Array) -> Array:
+    """The distance to the far end of the 95 % interval of the mean of ``rows``."""
+    bound: Array = np.abs(np.mean(rows, axis=0) - from_) + interval(rows)
+    return bound
 
 
 def _moved(evolution: Evolution, solution: Solution, rule: Rule) -> Array:
@@ -195,7 +213,7 @@ def measured(evolution: Evolution, solution: Solution, witness: Array, responses
     parts = solution.rule.parts()
     if parts:
         each = [evolution.measured(_moved(evolution, solution, part), solution.control, part, part) for part in parts]
-        return Values(fine, interval(each))
+        return Values(fine, _far(each, fine))
     coarser = responses and responses.coarser()
     coarse = evolution.measured(witness, solution.control, solution.rule.coarser(), coarser)
     main = evolution.n + 1
@@ -230,7 +248,8 @@ def slope_within(evolution: Evolution, solution: Solution, rule: Rule, chosen: N
     columns = []
     for place in places:
         step = np.zeros(evolution.n)
-        step[place] = (_SAMPLED_STEP if sampled else _STEP) * (abs(solution.x[place]) or evolution.scales[place])
+        size, scale = abs(solution.x[place]), evolution.scales[place]
+        step[place] = _SAMPLED_STEP * max(size, _SHARE * scale) if sampled else _STEP * (size or scale)
         moved = evolution.update(solution.x + step, solution.control, rule)
         columns.append((moved - base)[places] / step[place])
     return np.array(columns).T.reshape(len(places), len(places))
@@ -253,15 +272,16 @@ def minima(
     do, and an observable shows as many as it has. Raises `ValueError` if the setup holds no control, and for no sector of
     the theory.
     """
-    begin = time.perf_counter()
+    begin, evolution = time.perf_counter(), Evolution(theory, setup)
     if setup.control is None:
         raise ValueError(f"{theory.name} needs a value of the control {theory.control.name}")
     names = {s.name: s for s in theory.sectors}
     if sector is not None and sector not in names:
         raise ValueError(f"{theory.name} has no sector {sector!r}; its sectors are {', '.join(names)}")
-    evolution, digits = Evolution(theory, setup), theory.digits if digits is None else digits
-    evolution.refuse(digits)
+    digits = theory.digits if digits is None else digits
     say = progress or (lambda text: None)
+    say("preparing the averages")
+    evolution.refuse(digits)
     say(f"looking for fixed points at {theory.control.name} = {setup.control}")
     within = None if sector is None else names[sector]
     search, lost = located(evolution, float(setup.control), evolution.ladder[0], within)
@@ -277,6 +297,9 @@ def minima(
     points = _ranked(evolution, solved)
     if not points:
         stories = tuple(dict.fromkeys(map(_story, (*lost, *unresolved))))
+        stories += (
+            f"far out in {theory.control.name} asymptotic laws hold; else try parameters nearer to the defaults",
+        )
         return Points((), Status.DIVERGED, stories, time.perf_counter() - begin)
     # A search that ends with something vanishing, or outside the domain, has told that there is nothing.
     open_ = [s for s in lost if s.run.outcome in (Outcome.LONG, Outcome.CYCLE)]

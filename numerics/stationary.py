@@ -204,8 +204,8 @@ def minima(
     Symmetric copies are one point. Raises `ValueError` if the setup holds no control or ``digits`` is not positive,
     `BoxError` for an unbounded box.
     """
-    if digits < 1:
-        raise ValueError(f"digits = {digits}: the number of significant digits must be at least 1")
+    if not isinstance(digits, int) or digits < 1:
+        raise ValueError(f"digits = {digits}: the number of significant digits must be a whole number from 1 on")
     begin = time.perf_counter()
     landscape = Landscape(action, setup)
     if progress is not None:

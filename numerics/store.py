@@ -5,7 +5,8 @@ process leaves whole records or none; two writers are serialised by the file its
 without reading the rest; and the file opens anywhere, for ever. Columns for analysis are one query away.
 
 A record is one solved (or failed) point: its inputs, the values as decimal strings with their errors, a status, and what
-it was computed with. Its key is the kind and the inputs; the first record of a key stays.
+it was computed with. Its key is the kind and the inputs. The last record of a key counts, and one that is ok is the last:
+what failed may be tried again, and stays beside the later attempt.
 """
 
 from __future__ import annotations
@@ -20,16 +21,21 @@ from types import MappingProxyType
 
 __all__ = ["Record", "Store", "StoreError"]
 
-SCHEMA = 1
-_FILE = "records.sqlite"
+SCHEMA = 2
+_FILE, _LOCK = "records.sqlite", "lock.sqlite"
 _WAIT = 60.0
+_COLUMNS = "kind, inputs, numbers, errors, status, residual, made_with, seconds"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _TABLES = """
 create table about (name text primary key, text text not null);
 create table records (
   place integer primary key, kind text not null, inputs text not null, numbers text not null, errors text not null,
-  status text not null, residual text not null, made_with text not null, seconds real not null, unique (kind, inputs)
+  status text not null, residual text not null, made_with text not null, seconds real not null
+);
+create index keys on records (kind, inputs);
+create view latest as select * from records as one where not exists (
+  select 1 from records as later where later.kind = one.kind and later.inputs = one.inputs and later.place > one.place
 );
 create trigger kept before update on records begin select raise(abort, 'records are never changed'); end;
 create trigger whole before delete on records begin select raise(abort, 'records are never deleted'); end;
@@ -120,55 +126,56 @@ class Store:
             raise StoreError(f"{self.folder} is a store of version {about.get('schema')}; this one reads {SCHEMA}")
         return about
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside, no other process is; raises `StoreError` while one is. A process that is killed is outside."""
+        with closing(sqlite3.connect(self.folder / _LOCK, timeout=0, isolation_level=None)) as lock:
+            try:
+                lock.execute("begin exclusive")
+            except sqlite3.Error as error:
+                raise StoreError(
+                    f"another process is writing there ({error}); wait for it, or give another folder"
+                ) from None
+            yield
+
     def append(self, records: Sequence[Record]) -> int:
-        """Add the records whose key is new, all of them or none; how many those were."""
-        rows = [
-            (
-                r.kind,
-                _text(r.inputs),
-                _text(r.values),
-                _text(r.errors),
-                r.status,
-                r.residual,
-                _text(r.made_with),
-                r.seconds,
-            )
-            for r in records
-        ]
+        """Add the records of whose key there is none that is ok, all of them or none; how many those were."""
+        rows = [(r.kind, _text(r.inputs), _text(r.values), _text(r.errors), r.status, r.residual) for r in records]
+        ends = [(_text(r.made_with), r.seconds, r.kind, _text(r.inputs)) for r in records]
         with self._connection() as connection:
             connection.execute("begin immediate")
             before = connection.total_changes
             connection.executemany(
-                "insert or ignore into records (kind, inputs, numbers, errors, status, residual, made_with, seconds)"
-                " values (?, ?, ?, ?, ?, ?, ?, ?)",
-                rows,
+                f"insert into records ({_COLUMNS}) select ?, ?, ?, ?, ?, ?, ?, ?"
+                " where not exists (select 1 from records where kind = ? and inputs = ? and status = 'ok')",
+                [(*row, *end) for row, end in zip(rows, ends, strict=True)],
             )
             connection.execute("commit")
             return connection.total_changes - before
 
     def holds(self, kind: str, inputs: Mapping[str, str]) -> bool:
-        with self._connection() as connection:
-            query = "select 1 from records where kind = ? and inputs = ?"
-            return connection.execute(query, (kind, _text(inputs))).fetchone() is not None
+        return self.get(kind, inputs) is not None
 
     def get(self, kind: str, inputs: Mapping[str, str]) -> Record | None:
         """The record of these inputs, if there is one."""
-        return next((record for record in self.records(kind) if record.inputs == inputs), None)
+        return next(self._chosen("kind = ? and inputs = ?", kind, _text(inputs)), None)
 
     def records(self, kind: str | None = None) -> Iterator[Record]:
-        """The records in the order in which they came."""
-        query = "select kind, inputs, numbers, errors, status, residual, made_with, seconds from records"
+        """The records that count, in the order in which they came."""
+        return self._chosen("? is null or kind = ?", kind, kind)
+
+    def _chosen(self, condition: str, *values: str | None) -> Iterator[Record]:
         with self._connection() as connection:
-            chosen = connection.execute(f"{query} where ? is null or kind = ? order by place", (kind, kind))
+            chosen = connection.execute(f"select {_COLUMNS} from latest where {condition} order by place", values)
             for row in chosen.fetchall():
-                of, inputs, values, errors, status, residual, made_with, seconds = row
-                texts = (json.loads(inputs), json.loads(values), json.loads(errors))
+                of, inputs, numbers, errors, status, residual, made_with, seconds = row
+                texts = (json.loads(inputs), json.loads(numbers), json.loads(errors))
                 yield Record(of, *texts, status, residual, json.loads(made_with), seconds)
 
     def count(self) -> dict[str, int]:
         """How many records there are of each status."""
         with self._connection() as connection:
-            return dict(connection.execute("select status, count(*) from records group by status order by status"))
+            return dict(connection.execute("select status, count(*) from latest group by status order by status"))
 
 
 def _statements(script: str) -> Iterator[str]:

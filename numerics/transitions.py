@@ -19,6 +19,7 @@ from mpmath import mpf
 from mpmath.libmp import to_rational
 from sympy import Rational, nan
 
+from derive.action import SetupError
 from numerics.branches import BIFURCATION, FOLD, Atlas, Joint, Progress, Segment, softest, survey
 from numerics.coexistence import Coexistence, coexistences
 from numerics.continuation import Node, locate
@@ -52,10 +53,15 @@ def transitions(
     order of the control. With a size parameter also the critical end point of the line of coexistences, wherever it is;
     with one order parameter, where there is nothing else, the steepest point of the lowest minimum. ``progress`` is
     called with a line of text per stage. Raises `BoxError` where the declared box or window is not finite and
-    `SetupError` for a bad ``over``.
+    `SetupError` for a bad ``over`` and for a setup that holds the control.
     """
     begin = time.perf_counter()
     landscape = Landscape(action, action.setup({}) if setup is None else setup)
+    if landscape.setup.control is not None:
+        name = action.control.name
+        raise SetupError(
+            f"{name} is what transitions are sought along; bound it by over, and leave it out of the setup"
+        )
     window = landscape.window() if over is None else landscape.interval(over)
     atlas = survey(landscape, *window, progress)
     end = None if action.size is None else critical_end_point(atlas, digits, progress)

@@ -1,8 +1,22 @@
 """Bad input: each kind ends with exit code 2 and one message that says what would be right; nothing is written."""
 
+import numpy as np
 import pytest
+from sympy import Rational, Symbol
 
 import spinodal
+from derive.action import SetupError
+from derive.averages import GaussianAverage
+from derive.catalogue import find
+from numerics import evolution_transitions, sectors, stationary, transitions
+from numerics.averages.ensemble import Ensemble
+from numerics.averages.expression import Averaged
+from numerics.averages.rules import QuasiMonteCarlo
+from numerics.evolution import Evolution
+from numerics.points import CostError, justified
+
+HEAD, ATTENTIVE = find("copy-head/softmax").action(), find("positional-semantic").state_evolution()
+HEAD_SETUP, ATTENTIVE_SETUP = HEAD.setup({"L": 32, "V": 8, "P": 330}), ATTENTIVE.setup({"alpha": 1})
 
 SOFTMAX = ("copy-head/softmax",)
 POINT = (*SOFTMAX, "L=32", "V=8", "P=330")
@@ -133,3 +147,53 @@ def test_bad_input(arguments, says, capsys, tmp_path, monkeypatch):
     assert len(printed.err) < 700
     assert says in printed.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: sectors.minima("positional-semantic", ATTENTIVE_SETUP), TypeError, "is no StateEvolution"),
+        (lambda: sectors.minima(HEAD, HEAD_SETUP), TypeError, "is no StateEvolution"),
+        (lambda: sectors.minima(ATTENTIVE, {"alpha": 1}), TypeError, "is no setup"),
+        (lambda: sectors.minima(ATTENTIVE, HEAD_SETUP), SetupError, "is none of positional-semantic"),
+        (lambda: sectors.minima(ATTENTIVE, ATTENTIVE_SETUP, digits="3"), CostError, "1 to 10 digits"),
+        (lambda: sectors.minima(ATTENTIVE, ATTENTIVE_SETUP, digits=2.5), CostError, "1 to 10 digits"),
+        (lambda: stationary.minima(ATTENTIVE, ATTENTIVE_SETUP), TypeError, "is no EffectiveAction"),
+        (lambda: stationary.minima(HEAD, ATTENTIVE_SETUP), SetupError, "is none of copy-head/softmax"),
+        (lambda: stationary.minima(HEAD, HEAD_SETUP, digits="3"), ValueError, "a whole number"),
+        (lambda: transitions.transitions(HEAD, HEAD_SETUP), SetupError, "P is what transitions are sought along"),
+        (
+            lambda: evolution_transitions.transitions(ATTENTIVE, ATTENTIVE_SETUP),
+            SetupError,
+            "alpha is what transitions are sought along",
+        ),
+        (lambda: QuasiMonteCarlo(0), ValueError, "at least two points"),
+        (lambda: QuasiMonteCarlo(8, replicates=0), ValueError, "one replicate"),
+    ],
+)
+def test_bad_arguments_in_python(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
+
+
+def test_a_covariance_that_is_not_symmetric_is_refused():
+    x, y = Symbol("x", real=True), Symbol("y", real=True)
+    of = GaussianAverage(x**2 * y**2, (x, y), (0, 0), [[1, Rational(1, 2)], [Rational(1, 2), 1]])
+    assert Ensemble.compile([of], []).covariance(np.zeros(0)).tolist() == [[1, 0.5], [0.5, 1]]
+    with pytest.raises(ValueError, match="not symmetric"):
+        Ensemble.compile([GaussianAverage(x**2 * y**2, (x, y), (0, 0), [[1, Rational(1, 2)], [0, 1]])], [])
+
+
+@pytest.mark.parametrize(("value", "error"), [(1.0, np.inf), (1.0, np.nan), (np.nan, 1.0), (np.inf, 1.0)])
+def test_a_number_without_an_error_is_none(value, error):
+    assert (justified(value, error, 3).text, justified(value, error, 3).bound) == ("nan", "nan")
+    assert justified(2.0, 0.02, 3).text == "2.0"
+
+
+def test_an_update_whose_matrices_are_singular_is_not_defined(monkeypatch):
+    def singular(*_):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    evolution, x = Evolution(ATTENTIVE, ATTENTIVE.setup({})), np.array([0.1, 10.0, 0.0, 0.0])
+    monkeypatch.setattr(Averaged, "values", singular)
+    assert np.isnan(evolution.update(x, 1.0, evolution.ladder[0])).all()

@@ -32,8 +32,9 @@ END_POINT = {"s": "0.9273202491992815537818839", "P": "104.554959314156905327094
 
 
 @pytest.fixture
-def run(capsys):
-    """Run one command line in this process: (exit code, standard output, standard error)."""
+def run(capsys, monkeypatch):
+    """Run one command line in this process: (exit code, standard output, standard error without progress)."""
+    monkeypatch.setattr("spinodal.PULSE", 3600.0)
 
     def run(*arguments):
         with pytest.raises(SystemExit) as stopped:
@@ -106,6 +107,16 @@ def test_list_json(document):
     assert {p["name"]: p["default"] for p in softmax["parameters"]} == {
         "L": None, "V": None, "gamma_w": "1", "gamma_g": "1", "T": "0"
     }  # fmt: skip
+    assert softmax["choices"] == []
+
+
+def test_list_has_the_sizes_that_a_theory_is_built_for(document, run):
+    (attention,) = (entry for entry in document("list")[1]["theories"] if entry["name"] == "positional-semantic")
+    assert [choice["name"] for choice in attention["choices"]] == ["L", "r", "r_s", "r_t", "A"]
+    built = {choice["name"]: choice["default"] for choice in attention["choices"] if choice["name"] != "r"}
+    words = ("minima", "positional-semantic", "alpha=1", "--digits", "11")  # refused once the theory is built
+    for given in (built, {"r": attention["choices"][1]["default"]}):
+        assert "averages of positional-semantic are" in run(*words, *(f"{k}={v}" for k, v in given.items()))[2]
 
 
 # --- transitions -----------------------------------------------------------------------------------------------------
@@ -239,6 +250,29 @@ def test_asymptotics_the_next_term_explains_the_difference(document):
         missing = [abs(1 - float(rung["explained"])) for rung in quantity["rungs"]]
         assert missing == sorted(missing, reverse=True)
         assert missing[-1] < 0.05
+
+
+def test_the_table_of_a_series_has_what_the_series_has(run):
+    """No column twice where there is one term, no columns of a next term where none is known; formulas in full."""
+    words = ("asymptotics", "positional-semantic", "--upto", "1e-2", "--digits", "3")
+    every = run("asymptotics", "copy-head/softmax", "P*", "V=8", "--upto", "1e2")[1]
+    assert all(f" {column} " in every for column in ("leading", "partial", "difference", "next term", "explained"))
+    one, unknown = (run(*words, name)[1] for name in ("q-few", "Vhat-few"))
+    assert "partial" not in one + unknown
+    assert "difference = ratio - leading" in one
+    assert one.index("alpha * (<1> + <2> + ...)") < one.index("next term: sqrt(alpha)*(") < one.index("<8>")
+    assert one.count(" error") == 3
+    assert "explained" not in unknown
+    assert "next term: unknown" in unknown
+
+
+def test_a_ridge_that_leaves_no_solution_is_no_success_and_says_what_to_try(run):
+    code, out, err = run(
+        "minima", "positional-semantic", "alpha=1", "lambda=1e6", "--digits", "2", "--sector", "uninformed"
+    )
+    assert (code, "no points" in out) == (3, True)
+    assert "a variable shrinks to zero against its scale" in err
+    assert "asymptotic laws hold; else try parameters nearer to the defaults" in err
 
 
 def test_asymptotics_that_are_not_found_are_no_success(run, monkeypatch):
@@ -475,16 +509,61 @@ def test_a_table_without_points_says_so():
     assert points_table(Points(())) == "no points"
 
 
-def test_failed_points_of_a_scan_stay(run, tmp_path, monkeypatch):
+def test_failed_points_of_a_scan_stay_until_they_are_retried(run, tmp_path, monkeypatch):
     def lost(*_, **__):
         raise ArithmeticError("lost")
 
-    monkeypatch.setattr("numerics.stationary.minima", lost)
     command = ("scan", "copy-head/softmax", "L=32", "V=8", "--over", "P=320:340:2", "--out", str(tmp_path / "store"))
-    for words in (command, (*command, "--resume")):
-        code, _, err = run(*words)
-        assert code == 3
-        assert "--resume keeps them" in err
+    with monkeypatch.context() as patched:
+        patched.setattr("numerics.stationary.minima", lost)
+        for words in (command, (*command, "--resume")):
+            code, _, err = run(*words)
+            assert code == 3
+            assert "--retry solves them again" in err
+    assert run(*command, "--resume")[:2] == (3, f"0 points solved, 2 were there, 2 are not ok: {tmp_path / 'store'}\n")
+    assert run(*command, "--retry")[:2] == (0, f"2 points solved, 0 were there, 0 are not ok: {tmp_path / 'store'}\n")
+
+
+def test_a_store_that_is_being_written_is_refused(run, tmp_path):
+    command = ("scan", "copy-head/softmax", "L=32", "V=8", "--over", "P=320:340:2", "--out", str(tmp_path))
+    assert run(*command)[0] == 0
+    with Store.open(tmp_path).alone():
+        code, out, err = run(*command, "--resume")
+    assert (code, out) == (2, "")
+    assert "another process is writing there" in err
+
+
+def test_corners_of_a_grid_are_looked_at_first(run, tmp_path):
+    code, out, err = run("scan", *SOFTMAX, "--over", "P=320:340:2", "--over", "T=-1:0:1000000", "--out", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert "points" in err
+    code, out, err = run("scan", *SOFTMAX, "--over", "P=320:340:2", "--over", "T=-1:1:500000", "--out", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert "T >= 0" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_entry_of_the_matrix_can_be_an_axis(run, tmp_path):
+    """The theory is that of two different tokens although no value makes them differ."""
+    words = ("scan", "positional-semantic", "alpha=1", "--over", "A_22=1/2:3/4:2", "--out", str(tmp_path / "store"))
+    assert "1 to 10 digits" in run(*words, "--digits", "11")[2]
+    assert "student of rank 1" in Store.open(tmp_path / "store").about()["structure"]
+
+
+def test_progress_where_there_is_no_terminal(run, monkeypatch):
+    """Lines now and then, of whatever stage the work is in; none with --quiet."""
+
+    def slow(action, setup, digits, progress):
+        progress("the first stage")
+        time.sleep(0.3)
+        return Points(())
+
+    monkeypatch.setattr("numerics.stationary.minima", slow)
+    monkeypatch.setattr("spinodal.PULSE", 0.1)
+    lines = run("minima", *SOFTMAX, "P=330")[2].splitlines()
+    assert len(lines) >= 2
+    assert all(line.startswith("the first stage (00:00") for line in lines)
+    assert run("minima", *SOFTMAX, "P=330", "--quiet")[2] == ""
 
 
 def test_a_store_that_cannot_be_opened(run, tmp_path):

@@ -25,7 +25,7 @@ from derive.positional_semantic.model import Matrix, Model, alpha
 from derive.positional_semantic.overlaps import Overlaps, conjugates, fields, overlaps, paired, rectangular, symmetric
 from derive.positional_semantic.potential import tidy
 
-__all__ = ["STEPS", "is_diagonal", "off_diagonal", "pairs", "place"]
+__all__ = ["STEPS", "classes", "is_diagonal", "of_classes", "off_diagonal", "pairs", "place"]
 
 
 def classes(model: Model) -> list[list[int]]:
@@ -53,7 +53,7 @@ def _lower(matrix: Matrix) -> Matrix:
     return Matrix(matrix.rows, matrix.cols, lambda i, j: matrix[i, j] if j <= i else S.Zero)
 
 
-def _named(model: Model, suffix: str) -> list[Overlaps]:
+def of_classes(model: Model, suffix: str = "") -> list[Overlaps]:
     """The overlaps of every class; m, the matrix of all m_j (J x r_s), stands with the first."""
     s, t, groups = model.student_rank, model.teacher_rank, classes(model)
     found = []
@@ -70,14 +70,14 @@ def _named(model: Model, suffix: str) -> list[Overlaps]:
 
 def pairs(model: Model) -> list[tuple[str, Symbol, Symbol]]:
     """(q, V, m or theta; overlap; the conjugate it multiplies) for every overlap that is left."""
-    whole = paired(_named(model, ""), _named(model, "hat"))
+    whole = paired(of_classes(model, ""), of_classes(model, "hat"))
     return [entry for entry in whole if entry[1] != 0]
 
 
 def off_diagonal(model: Model) -> set[Symbol]:
     """The overlaps off the diagonals of their matrices; a row of m beyond the last column is not one of these."""
     size = model.student_rank
-    matrices = [part for token in _named(model, "") for part in (token.q, token.V, token.m[:size, :], token.theta)]
+    matrices = [part for token in of_classes(model, "") for part in (token.q, token.V, token.m[:size, :], token.theta)]
     return {part[i, j] for part in matrices for i in range(part.rows) for j in range(part.cols) if i != j} - {S.Zero}
 
 
@@ -86,8 +86,8 @@ def place(model: Model) -> dict[Symbol, Expr]:
     B, values = basis(model), dict[Symbol, Expr]()
     dual = B * (B.T * B).inv()
     for tokens, named, rows, shared in (
-        (overlaps(model), _named(model, ""), B, False),
-        (conjugates(model), _named(model, "hat"), dual, True),
+        (overlaps(model), of_classes(model, ""), B, False),
+        (conjugates(model), of_classes(model, "hat"), dual, True),
     ):
         for kind, group in zip(named, classes(model), strict=True):
             part = Rational(1, len(group)) if shared else S.One
@@ -165,8 +165,8 @@ def _slope_claim(derivation: Derivation) -> Iterable[Comparison]:
     draw = random.Random(1)
     values = {**instances.parameters(model, 1), alpha: S(2)}
     values |= {name: instances.rational(draw) for _, *both in pairs(model) for name in both}
-    diagonal = {part[a, a] for token in _named(model, "") for part in (token.q, token.V) for a in range(part.rows)}
-    diagonal |= {hat.V[a, a] for hat in _named(model, "hat") for a in range(hat.V.rows)}
+    diagonal = {part[a, a] for token in of_classes(model, "") for part in (token.q, token.V) for a in range(part.rows)}
+    diagonal |= {hat.V[a, a] for hat in of_classes(model, "hat") for a in range(hat.V.rows)}
     values |= {name: S(3 + order) for order, name in enumerate(sorted(diagonal, key=str))}
     full = {**instances.parameters(model, 1), alpha: S(2)}
     full |= {name: value.xreplace(values) for name, value in there.items()}

@@ -15,7 +15,7 @@ from itertools import product
 import mpmath
 from sympy import Add, Dummy, Expr, Rational, S, Symbol, factor, solve
 
-from derive.averages import GaussianAverage
+from derive.averages import GaussianAverage, JumpIntegral
 from derive.checks import Comparison
 from derive.derivation import Check, Derivation, Step
 from derive.positional_semantic import instances, replicas, ridge
@@ -123,8 +123,9 @@ def symmetric_place(model: Model) -> dict[Symbol, Expr]:
 
 
 def tidy(expression: Expr) -> Expr:
-    """Each term factored, with averages held fixed."""
-    averages = {node: Dummy(f"a{place}") for place, node in enumerate(expression.atoms(GaussianAverage))}
+    """Each term factored, with averages and integrals over jumps held fixed."""
+    held = expression.atoms(GaussianAverage, JumpIntegral)
+    averages = {node: Dummy(f"a{place}") for place, node in enumerate(held)}
     terms = Add.make_args(expression.xreplace(averages).expand() if averages else expression)
     return Add(*map(factor, terms)).xreplace({name: node for node, name in averages.items()})
 

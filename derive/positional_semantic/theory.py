@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import replace
 from functools import cache
 
-from sympy import Derivative, Expr, Rational, S, Symbol, oo
+from sympy import Derivative, Expr, Rational, S, Symbol, Tuple, oo
 
 from derive.action import Observable, SetupError
 from derive.asymptotic import LimitLaw
 from derive.averages import GaussianAverage
+from derive.catalogue import Choice
 from derive.derivation import Derivation
 from derive.exact import ExactnessError, parse_matrix, parse_rational
 from derive.positional_semantic import (
@@ -34,7 +35,7 @@ from derive.positional_semantic import (
 from derive.positional_semantic.model import CONTROL, DEFAULT, Model, alpha, equal_target, isotropic
 from derive.state_evolution import Pair, Sector, StateEvolution
 
-__all__ = ["asymptotics", "derivation", "general", "prepared", "state_evolution"]
+__all__ = ["CHOICES", "asymptotics", "derivation", "general", "prepared", "state_evolution"]
 
 STEPS = (*fields.STEPS, *replicas.STEPS, *potential.STEPS, *canonical.STEPS, *observables.STEPS, *stability.STEPS)
 REDUCED_STEPS = (*potential.REDUCED_STEPS, *stability.REDUCED_STEPS, *limits.STEPS, *many_samples.STEPS)
@@ -84,14 +85,7 @@ def state_evolution(model: Model = DEFAULT) -> StateEvolution:
         sectors=_sectors(model, {m}, {theta}),
         observables=(
             *_observables(chain, place),
-            Observable("replicon", chain.value("reduced replicon"), "smooth response of the distance of two copies"),
-            Observable("jump_part", stability.jump_part(chain, q), "jumps' part in the distance of two copies"),
-            Observable(
-                "deficit",
-                stability.deficit(chain, q),
-                "overlap that two copies lack for the jumps, relative to q",
-                readings=_REPLICA_SYMMETRY,
-            ),
+            *_stability(chain, chain.value("reduced worst direction")),
             *_shifts(chain, place),
         ),
         meaning="two tokens, rank one",
@@ -120,10 +114,19 @@ def general(model: Model) -> StateEvolution:
                 for positions in (False, True)
             ),
         ),
-        observables=_observables(chain, place),
+        observables=(*_observables(chain, place), *_stability(chain, chain.value("worst direction"))),
         digits=5 if model.length * (model.student_rank + model.teacher_rank) <= 4 else 2,
         meaning=f"{model.length} tokens, student of rank {model.student_rank}, teacher of rank {model.teacher_rank}",
     )
+
+
+CHOICES = (
+    Choice("L", "number of tokens", "2", "L >= 2"),
+    Choice("r", "rank of student and teacher", "1", "r >= 1"),
+    Choice("r_s", "rank of the student", "1", "r_s >= 1"),
+    Choice("r_t", "rank of the teacher", "1", "r_t >= 1"),
+    Choice("A", "fixed matrix in the teacher, L x L", "[[3/5,2/5],[2/5,3/5]]", "rows sum to 1"),
+)
 
 
 def prepared(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[StateEvolution, dict[str, str]]:
@@ -158,11 +161,12 @@ def prepared(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[Sta
     model = isotropic(sizes["L"], sizes["r_s"], sizes["r_t"])
     if rows is not None:
         left |= _entries(model, rows)
-    if potential.is_reducible(model) and left.get("A_22", left.get("A_11")) == left.get("A_11"):
+    one_entry = "A_22" not in axes and left.get("A_22", left.get("A_11")) == left.get("A_11")
+    if potential.is_reducible(model) and one_entry:
         left.pop("A_22", None)
         return state_evolution(model), left
     others = {entry.name for entry in model.target if entry.is_Symbol} - {"A_11"}
-    if _alike(rows) if rows else others.isdisjoint(left):
+    if _alike(rows) if rows else others.isdisjoint((*left, *axes)):
         model = replace(model, target=equal_target(model.length))
         left = {name: value for name, value in left.items() if name not in others}
     return general(model), left
@@ -256,6 +260,21 @@ def _observables(chain: Derivation, place: dict[Symbol, Expr]) -> tuple[Observab
         Observable("norm", norm, "|Q|^2/d"),
         Observable("mse", test, "test error |y - f|^2/d, L times eps_g", crossover=level),
         Observable("eps_g", test / chain.model.length, "test error per token and dimension"),
+    )
+
+
+def _stability(chain: Derivation, worst: Tuple) -> tuple[Observable, ...]:
+    """Of noise proportional to q, the only one at rank one; at most, where it has several directions."""
+    most = ", at most" if chain.model.student_rank > 1 else ""
+    return (
+        Observable("replicon", worst[0], f"smooth response of the distance of two copies{most}"),
+        Observable("jump_part", stability.jump_part(chain, worst), f"jumps' part in the distance of two copies{most}"),
+        Observable(
+            "deficit",
+            stability.deficit(chain, worst),
+            f"overlap that two copies lack for the jumps, relative to q{most}",
+            readings=_REPLICA_SYMMETRY,
+        ),
     )
 
 

@@ -98,6 +98,8 @@ class Ensemble:
                 if problem is not None and found != problem:
                     raise ValueError(f"{_short(node)} holds a minimisation of another loss, center or width")
                 problem = found
+        if nodes[0].covariance.is_symmetric() is False:
+            raise ValueError(f"{_short(nodes[0])} has a covariance that is not symmetric")
         variables = nodes[0].variables
         renamed = _renamed(variables)
         taken = set(arguments) & {*renamed, *renamed.values()}
@@ -133,8 +135,15 @@ class Ensemble:
 
     def defined(self, values: Array) -> bool:
         """Whether the covariance, and the width where there is one, are finite and positive definite at ``values``."""
+        return self.conditioning(values) > 0
+
+    def conditioning(self, values: Array) -> float:
+        """The least over the greatest eigenvalue of the covariance, or of the width if that is less; 0 if not defined."""
         matrices = [self.covariance(values)] + ([self.width(values)] if self.problem else [])
-        return all(np.all(np.isfinite(matrix)) and np.linalg.eigvalsh(matrix)[0] > 0 for matrix in matrices)
+        if not all(np.all(np.isfinite(matrix)) for matrix in matrices):
+            return 0.0
+        levels = [np.linalg.eigvalsh(matrix) for matrix in matrices]
+        return min(float(level[0] / level[-1]) if level[0] > 0 else 0.0 for level in levels)
 
     def center(self, x: Array, values: Array) -> Array:
         """The point c from which the fields are measured, (fields, points)."""

@@ -23,7 +23,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from numerics.averages.ensemble import Array, Ensemble
-from numerics.averages.proximal import Mirrors, competing, minimise
+from numerics.averages.proximal import Mirrors, competing, lowest
 from numerics.points import CostError
 
 __all__ = [
@@ -157,7 +157,7 @@ def evaluated(ensemble: Ensemble, values: Array, xi: Array, factor: Array, mirro
         none = np.zeros((2, x.shape[1]))
         return np.vstack([ensemble.integrand(x, score, none, none[0], none, values), none])
     center, stiffness = ensemble.center(x, values), np.linalg.inv(ensemble.width(values))
-    found = minimise(ensemble.loss(x, values), center, stiffness, mirrors.images(center))
+    found = lowest(ensemble.loss(x, values), center, stiffness, mirrors)
     jacobian = smooth_jacobian(found.hessian, stiffness) if ensemble.jacobian else np.zeros(0)
     inside = ensemble.integrand(x, score, found.z, found.value, jacobian, values)
     return np.vstack([inside, found.value, ((found.z - center) ** 2).sum(axis=0)])

@@ -19,7 +19,7 @@ from sympy import Expr, Symbol
 from derive.averages import GaussianAverage, JumpIntegral
 from numerics.averages.ensemble import Ensemble, ensembles
 from numerics.averages.estimate import Rule
-from numerics.averages.jumps import jumps
+from numerics.averages.jumps import jump_sums, jumps
 from numerics.averages.rules import GaussHermite, Split
 from numerics.emit import Emitted, emit
 from numerics.emit.graph import Graph
@@ -41,14 +41,6 @@ def _suited(rule: Rule, family: Ensemble) -> Rule:
     return GaussHermite(min(_MOST_AN_AXIS, int(_SMOOTH_NODES ** (1 / family.dimension))))
 
 
-def _jumps(rule: Rule, family: Ensemble, values: Array) -> tuple[float, float]:
-    """The jump integral and its error; nan by a rule that does not see jumps."""
-    if not isinstance(rule, Split):
-        return float("nan"), float("nan")
-    found = jumps(family, values, rule)
-    return 2 * float(found.values[0]), 2 * float(found.errors[0])
-
-
 @dataclass(frozen=True)
 class Values:
     """Numbers of shape (k,) and the estimated errors that the averages in them leave."""
@@ -59,10 +51,13 @@ class Values:
 
 @dataclass(frozen=True)
 class Averaged:
-    """Expressions of ``arguments`` whose averages are evaluated first; made by `compiled`."""
+    """Expressions of ``arguments`` whose averages are evaluated first; made by `compiled`.
+
+    Integrals over jumps are not numbers by a rule that does not look for them.
+    """
 
     families: tuple[tuple[Ensemble, tuple[int, ...]], ...]
-    surfaces: tuple[Ensemble, ...]
+    surfaces: tuple[tuple[Ensemble, tuple[int, ...]], ...]
     plain: tuple[Expr, ...]
     arguments: tuple[Symbol, ...]  # of ``plain``, the names of the averages last
     count: int
@@ -79,7 +74,10 @@ class Averaged:
         plain = [e.xreplace(dict(zip([*nodes, *surfaces], names, strict=True))) for e in expressions]
         return cls(
             ensembles(nodes, arguments),
-            tuple(Ensemble.compile([surface.average], arguments) for surface in surfaces),
+            tuple(
+                (family, tuple(len(nodes) + place for place in places))
+                for family, places in ensembles([surface.average for surface in surfaces], arguments)
+            ),
             tuple(plain),
             (*arguments, *names),
             len(names),
@@ -88,21 +86,25 @@ class Averaged:
     @_QUIET
     def values(self, values: Array, rule: Rule) -> Array:
         """The expressions (k,) at ``values`` (one per argument), without errors: half the work."""
-        averages = np.zeros(self.count)
+        averages = np.full(self.count, np.nan)
         for family, places in self.families:
             averages[list(places)] = _suited(rule, family).sums(family, values).values
-        averages[self.count - len(self.surfaces) :] = [_jumps(rule, family, values)[0] for family in self.surfaces]
+        if isinstance(rule, Split):
+            for family, places in self.surfaces:
+                averages[list(places)] = jump_sums(family, values, rule).values
         return self._assembled(self.formulas, values, averages)
 
     @_QUIET
     def __call__(self, values: Array, rule: Rule) -> Values:
         """The expressions at ``values`` with the errors that ``rule`` leaves in them."""
-        averages, errors = np.zeros(self.count), np.zeros(self.count)
+        averages, errors = np.full(self.count, np.nan), np.full(self.count, np.nan)
         for family, places in self.families:
             found = _suited(rule, family)(family, values)
             averages[list(places)], errors[list(places)] = found.values, found.errors
-        for place, family in enumerate(self.surfaces, self.count - len(self.surfaces)):
-            averages[place], errors[place] = _jumps(rule, family, values)
+        if isinstance(rule, Split):
+            for family, places in self.surfaces:
+                found = jumps(family, values, rule)
+                averages[list(places)], errors[list(places)] = found.values, found.errors
         result = self._assembled(self.formulas, values, averages)
         slopes = self._assembled(self.slopes, values, averages).reshape(len(result), self.count)
         return Values(result, np.abs(slopes) @ errors)

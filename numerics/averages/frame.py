@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from numerics.averages.ensemble import Array, Ensemble, Loss
 from numerics.averages.proximal import rounded
 
-__all__ = ["Frame", "Rotated"]
+__all__ = ["Frame", "Rotated", "complement"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Frame:
     def columns(self) -> Array:
         """(variables, variables): a root of the covariance, triangular in blocks: loss variables, other fields, line."""
         line = self._line
-        rest = _complement(np.column_stack([np.eye(len(line))[:, self._held], line]))
+        rest = complement(np.column_stack([np.eye(len(line))[:, self._held], line]))
         basis = np.column_stack([np.eye(len(line))[:, self._held], rest, line])
         inverse = np.linalg.inv(basis)
         left = inverse @ self.ensemble.covariance(self.values) @ inverse.T
@@ -82,7 +82,7 @@ class Frame:
     @cached_property
     def basis(self) -> Array:
         """(fields, fields): columns N, then e, with e^T V^{-1} N = 0."""
-        return np.column_stack([_complement((self.stiffness @ self.direction)[:, None]), self.direction])
+        return np.column_stack([complement((self.stiffness @ self.direction)[:, None]), self.direction])
 
     @cached_property
     def metric(self) -> Array:
@@ -155,9 +155,9 @@ class Rotated:
 
 def _turn(axis: Array) -> Array:
     """An orthogonal matrix whose first column is ``axis``."""
-    return np.column_stack([axis, _complement(axis[:, None])])
+    return np.column_stack([axis, complement(axis[:, None])])
 
 
-def _complement(columns: Array) -> Array:
+def complement(columns: Array) -> Array:
     """An orthonormal basis of what is orthogonal to ``columns``."""
     return np.asarray(np.linalg.qr(columns, mode="complete").Q[:, columns.shape[1] :])

@@ -15,7 +15,7 @@ in a rare corner may be missed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ __all__ = [
     "competing",
     "descend",
     "factorised",
+    "lowest",
     "minimise",
     "rounded",
     "snapped",
@@ -43,7 +44,8 @@ _SAMPLE, _PAIRS = 4096, 256  # points looked at and pairs of minima kept in the 
 _SPREAD = 1.5  # by which the measure is widened there
 _SHRUNK = 0.5  # how far starts are pulled towards zero where the sample shows that it helps
 _ALIKE = 0.6  # the cosine between displacements that share a mirror
-_CELL = 0.2  # of the grid in the logarithms of the values
+_CELL, _HALVINGS = 0.4, 5  # of the grid in the logarithms of the values, and sizes tried where it leaves the domain
+_EDGE = 0.25  # of the conditioning of a point is the least that its cell has
 _COARSE = 1e-5  # the tolerance of the steps of its descents
 _LONGEST = 1.0  # of the steps, relative to the fields: where the curvature is small they lead nowhere
 _FLOOR = 1e-3  # the least curvature, relative to V^{-1}, that a Newton step divides by
@@ -201,30 +203,54 @@ def _softest(matrix: Array) -> tuple[Array, Array]:
 class Mirrors:
     """Reflections of the fields that lead from one minimum to the starts of descents to its competitors.
 
-    z -> z - 2 n (n.z - level) for each unit vector n in ``normals`` (mirrors, fields). The first belongs to the most
-    frequent displacement between competing minima. Where a loss saturates for large fields, descents also start from
-    ``shrunk`` times the fields and the images of that (1: from the fields alone).
+    z -> s z - 2 n (s n.z - level) for each unit vector n in ``normals`` (mirrors, fields). The first belongs to the most
+    frequent displacement between competing minima. Where a loss saturates for large fields, some of the scales s are
+    below 1; with n = 0 that is all.
     """
 
     normals: Array
     levels: Array
-    shrunk: float = 1.0
+    scales: Array
 
     def images(self, z: Array) -> list[Array]:
         """The further starts for every z (fields, points)."""
-        if self.shrunk == 1:
-            return self._reflected(z)
-        return [*self._reflected(z), self.shrunk * z, *self._reflected(self.shrunk * z)]
+        return [
+            s * z - 2 * n[:, None] * (s * (n @ z) - level)
+            for n, level, s in zip(self.normals, self.levels, self.scales, strict=True)
+        ]
 
-    def _reflected(self, z: Array) -> list[Array]:
-        return [z - 2 * n[:, None] * (n @ z - level) for n, level in zip(self.normals, self.levels, strict=True)]
+    def joined(self, other: Mirrors) -> Mirrors:
+        """These mirrors, then the others."""
+        pairs = ((getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+        return Mirrors(*(np.concatenate(pair) for pair in pairs))
+
+    def at(self, chosen: Sequence[int] | NDArray[np.intp]) -> Mirrors:
+        """The ``chosen`` mirrors, in that order."""
+        return Mirrors(*(getattr(self, part.name)[chosen] for part in fields(self)))
+
+    def variants(self) -> Mirrors:
+        """The mirrors, those at levels of the other sign, then all of that with fields that are shrunk."""
+        both = self.joined(replace(self, levels=-self.levels).at(np.flatnonzero(self.levels)))
+        return both.joined(replace(both, scales=_SHRUNK * both.scales))
 
 
 def minimise(
     loss: Landscape, center: Array, stiffness: Array, images: Sequence[Array], tolerance: float = 1e-7
 ) -> Minimum:
     """The lowest of the minima reached from the center and from its ``images``; the first where they agree to rounding."""
-    starts, count = [center, *images], center.shape[1]
+    return _lowest(loss, center, stiffness, [center, *images], tolerance)
+
+
+def lowest(loss: Landscape, center: Array, stiffness: Array, mirrors: Mirrors, tolerance: float = 1e-7) -> Minimum:
+    """The lowest minimum found with ``mirrors``; where there are several, they are applied to what was found, too."""
+    found = minimise(loss, center, stiffness, mirrors.images(center), tolerance)
+    if len(mirrors.levels) < 2:
+        return found
+    return _lowest(loss, center, stiffness, [found.z, *mirrors.images(found.z)], tolerance)
+
+
+def _lowest(loss: Landscape, center: Array, stiffness: Array, starts: Sequence[Array], tolerance: float) -> Minimum:
+    count = center.shape[1]
     point = np.tile(np.arange(count), len(starts))
     found = descend(loss.at(point), center[:, point], stiffness, np.concatenate(starts, axis=1), tolerance)
     values = found.value.reshape(len(starts), count)
@@ -249,7 +275,7 @@ def competing(ensemble: Ensemble, values: Array) -> Mirrors:
 def rounded(ensemble: Ensemble, values: Array) -> tuple[float, ...]:
     """Values some percent from ``values`` that all in a cell of a grid in their logarithms share.
 
-    The values themselves where the averages are not defined at the rounded ones.
+    Cells are smaller where rounding leads to the edge of the domain, in the end so small that they hold one point.
     """
     return _rounded(ensemble, tuple(map(float, values)))
 
@@ -258,8 +284,11 @@ def rounded(ensemble: Ensemble, values: Array) -> tuple[float, ...]:
 def _rounded(ensemble: Ensemble, at: tuple[float, ...]) -> tuple[float, ...]:
     values = np.array(at)
     sizes = np.where(values == 0, 1.0, np.abs(values))
-    near = np.sign(values) * np.exp(_CELL * np.rint(np.log(sizes) / _CELL))
-    return tuple(map(float, near)) if ensemble.defined(near) else at
+    for cell in _CELL * 0.5 ** np.arange(_HALVINGS):
+        near = np.sign(values) * np.exp(cell * np.rint(np.log(sizes) / cell))
+        if ensemble.conditioning(near) > _EDGE * ensemble.conditioning(values):
+            return tuple(map(float, near))
+    return at
 
 
 @lru_cache(maxsize=64)
@@ -277,22 +306,41 @@ def _competing(ensemble: Ensemble, at: tuple[float, ...]) -> Mirrors:
     unlikely = np.einsum("in,in->n", saddle - center, np.linalg.pinv(np.atleast_2d(np.cov(center))) @ (saddle - center))
     chosen = np.argsort(np.where(lowest < 0, unlikely, np.inf))[: min(_PAIRS, int((lowest < 0).sum()))]
     if not len(chosen):
-        return Mirrors(np.zeros((0, len(z))), np.zeros(0))
+        return _gathered([], len(z))
     step = 0.1 * direction[:, chosen] * np.abs(z).max()
     sides, twice = np.concatenate([z[:, chosen] - step, z[:, chosen] + step], axis=1), np.tile(chosen, 2)
     one, two = np.split(descend(loss.at(twice), saddle[:, twice], stiffness, sides, _COARSE).z, 2, axis=1)
     distinct = np.abs(two - one).max(axis=0) > 1e-3 * (1 + np.abs(one).max())
     mirrors, rarer = _mirrors((two - one)[:, distinct], (one + two)[:, distinct] / 2)
-    everything = Mirrors(
-        np.concatenate([mirrors.normals, rarer.normals]), np.concatenate([mirrors.levels, rarer.levels]), _SHRUNK
-    )
-    few = center[:, : _SAMPLE // 32]
-    starts = [few, *everything.images(few)]
-    again = np.tile(np.arange(few.shape[1]), len(starts))
-    found = descend(loss.at(again), center[:, again], stiffness, np.concatenate(starts, axis=1), _COARSE).value
-    known, others = np.split(found.reshape(len(starts), -1), [1 + len(mirrors.levels)])
-    better = others.min(axis=0) < known.min(axis=0) * (1 - 1e-7)
-    return everything if better.any() else mirrors
+    more = mirrors.joined(rarer).joined(_plain(len(z))).variants()
+    shrunk = Mirrors(np.zeros((1, len(z))), np.zeros(1), np.full(1, _SHRUNK))
+    mirrors, more = (mirrors.joined(shrunk), more) if len(mirrors.levels) > 1 else (mirrors, more.joined(shrunk))
+    few = center[:, : _SAMPLE // 8]
+    return _completed(mirrors, more, loss.at(np.arange(few.shape[1])), few, stiffness)
+
+
+def _plain(size: int) -> Mirrors:
+    """The mirrors that exchange two fields or the sign of one, or both."""
+    units = np.eye(size)
+    pairs = [(i, j) for i in range(size) for j in range(i)]
+    normals = [units, *(np.array([units[i] - units[j], units[i] + units[j]]) / np.sqrt(2) for i, j in pairs)]
+    return _gathered([(normal, 0.0) for normal in np.concatenate(normals)], size)
+
+
+def _completed(mirrors: Mirrors, more: Mirrors, loss: Landscape, center: Array, stiffness: Array) -> Mirrors:
+    """``mirrors`` and those of ``more`` that lead lower from some center, the one that does so most often first."""
+    point, starts = np.arange(center.shape[1]), [center, *mirrors.images(center), *more.images(center)]
+    again = np.tile(point, len(starts))
+    values = descend(loss.at(again), center[:, again], stiffness, np.concatenate(starts, axis=1), _COARSE).value
+    known, others = np.split(values.reshape(len(starts), -1), [1 + len(mirrors.levels)])
+    best = values.reshape(len(starts), -1).min(axis=0)
+    least = best + 1e-7 * np.abs(best)
+    missed, chosen = known.min(axis=0) > least, list[int]()
+    while missed.any():
+        found = (others <= least) & missed
+        chosen.append(int(found.sum(axis=1).argmax()))
+        missed &= ~found[chosen[-1]]
+    return mirrors.joined(more.at(chosen))
 
 
 def _mirrors(apart: Array, middle: Array, most: int = 6) -> tuple[Mirrors, Mirrors]:
@@ -322,7 +370,7 @@ def _mirrors(apart: Array, middle: Array, most: int = 6) -> tuple[Mirrors, Mirro
 
 def _gathered(mirrors: list[tuple[Array, float]], size: int) -> Mirrors:
     normals = np.array([normal for normal, _ in mirrors]).reshape(len(mirrors), size)
-    return Mirrors(normals, np.array([level for _, level in mirrors]))
+    return Mirrors(normals, np.array([level for _, level in mirrors]), np.ones(len(mirrors)))
 
 
 def snapped(direction: Array) -> Array:

@@ -45,6 +45,9 @@ _WIDER = (
     1.15  # the step in the other fields, on which averages depend more smoothly, relative to that in the loss variables
 )
 _CORNER = 7.0  # a product is cut to a ball whose squared radius exceeds that of the axes by so much
+_SAMPLE, _GENTLE = 256, 3.5
+_FINER = (1.0, 1.25, 1.6, 2.0)  # trials of how much closer nodes have to be
+_ALIKE, _ROUGHLY = 6e-3, 5e-2  # averages of two trials, relative to those of the absolute value; such as hold dz/dc
 _DOMINANT = 0.02  # a point of a probe that makes up so much of an average lies on a peak
 
 Collect = Callable[[Frame, Array, Lines, NDArray[np.bool_]], Sums]
@@ -121,6 +124,12 @@ class QuasiMonteCarlo(Rule):
     replicates: int = 8
     seed: int = 0
     first: int = 0  # of the replicates
+
+    def __post_init__(self) -> None:
+        if min(self.log2_points, self.replicates) < 1:
+            raise ValueError(
+                f"{self}: at least two points and one replicate are needed, and two replicates for an error"
+            )
 
     def sums(self, ensemble: Ensemble, values: Array) -> Sums:
         return self.combined(self.passes(ensemble, values))
@@ -250,6 +259,9 @@ class Split(Rule):
     one (up to four variables in all); or the Sobol points ``outer``. Symmetries that permute or reflect the whitened
     variables are found by trial and used by the product rule: averages that they make vanish are exactly 0.
 
+    The larger V sigma^2 and sigma, the faster the integrals along lines vary from one to the next: by a trial, once for all
+    nearby values, the nodes across are laid up to twice as close as ``step`` and ``order`` say.
+
     Pros: the product rule converges exponentially, for integrands that hold dz/dc, unbounded where a jump closes, as for
     others. Cons: a product over all but one variable; where jumps close on more than one surface, or the direction runs
     along it, a singularity of order 5/2 is left. Sobol points see the jumps but not their closing: integrands that hold
@@ -298,19 +310,25 @@ class Split(Rule):
             outers, none = self.outer.replications(ensemble.dimension - 1), np.zeros(ensemble.size, dtype=bool)
             each = (lines(frame, outer, mirrors, self.order, reach=self.reach) for outer in outers)
             return [collect(frame, self.outer.weights, found, none) for found in each]
+        if ensemble.dimension == 1:
+            return [self._product(frame, mirrors, 1.0, collect)]
+        frame = turned(frame, mirrors)
+        return [self._product(frame, mirrors, _finer(frame.near, mirrors), collect)]
+
+    def _product(self, frame: Frame, mirrors: Mirrors, finer: float, collect: Collect) -> Sums:
+        """One pass over the product rule with nodes that are so much closer than they would be for a flat integrand."""
+        ensemble, step = frame.ensemble, self.step / finer
         held = sum(ensemble.shared.variables)
-        steps = [self.step] * held + [_WIDER * self.step] * (ensemble.dimension - 1 - held)
+        steps = [step] * held + [_WIDER * step] * (ensemble.dimension - 1 - held)
         axes = [trapezoidal(step, self.reach) for step in steps]
         affordable(float(np.prod([float(len(x)) for x, _ in axes])) * 2 * self.order)
-        cut = None
-        if axes:
-            frame = turned(frame, mirrors)
-            cut = across(frame, mirrors, axes[1:], self.across(ensemble), self.reach)
+        nodes = ceil(finer * self.across(ensemble))
+        cut = across(frame, mirrors, axes[1:], nodes, self.reach) if axes else None
         outer, weights, odd = cut or reduced(frame, mirrors, axes)
         room = self.reach**2 + _CORNER - (outer**2).sum(axis=0)
         kept = room > 1
         weights, reach = weights[kept] / weights[kept].sum(), np.sqrt(np.minimum(room[kept], self.reach**2))
-        return [collect(frame, weights, lines(frame, outer[:, kept], mirrors, self.order, reach=reach), odd)]
+        return collect(frame, weights, lines(frame, outer[:, kept], mirrors, self.order, reach=reach), odd)
 
     def across(self, ensemble: Ensemble) -> int:
         """The nodes of a panel across the surface on which jumps close, where dz/dc is singular on both sides."""
@@ -324,12 +342,39 @@ class Split(Rule):
 
 
 @lru_cache(maxsize=64)
+def _finer(frame: Frame, mirrors: Mirrors) -> float:
+    """How much closer nodes have to be than where integrals over lines hardly vary across them: found by trial.
+
+    Without one where no V Hess g at the centers of a sample is large: there the minimiser moves with the center.
+    """
+    x, center = frame.at(np.random.default_rng(0).standard_normal((frame.ensemble.dimension, _SAMPLE)))
+    bends = np.linalg.solve(frame.metric, np.moveaxis(frame.loss(x)(center)[2], -1, 0))
+    if np.abs(np.linalg.eigvals(bends)).max() < _GENTLE:
+        return _FINER[0]
+    before, chosen = None, _FINER[0]
+    for finer in _FINER:
+        sums = _TRIAL._product(frame, mirrors, finer, _averages)
+        held = sums.scales > 0
+        smooth = held & ~np.array(sums.rough or False)
+        counted, bound = (smooth, _ALIKE) if smooth.any() else (held, _ROUGHLY)
+        if before is not None:
+            apart = (sums.values - before)[counted] / sums.scales[counted]
+            if np.sqrt(np.mean(apart**2)) < bound:
+                return chosen
+        before, chosen = sums.values, finer
+    return chosen
+
+
+@lru_cache(maxsize=64)
 def _framed(ensemble: Ensemble, at: tuple[float, ...], direction: tuple[float, ...] | None) -> tuple[Frame, Mirrors]:
     values = np.array(at)
     mirrors = competing(ensemble, values)
     if direction is not None:
         return Frame(ensemble, values, np.array(direction) / np.linalg.norm(direction)), mirrors
     return Frame(ensemble, values, mirrors.normals[0] if len(mirrors.normals) else np.eye(ensemble.fields)[0]), mirrors
+
+
+_TRIAL = Split(1.3, 8, 4.0)
 
 
 def _summed(ensemble: Ensemble, values: Array, xi: Array, weights: Array, factor: Array | None = None) -> Sums:

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from numerics.averages.ensemble import Array
 from numerics.averages.frame import Frame, Rotated
 from numerics.averages.grids import legendre
-from numerics.averages.proximal import Minimum, Mirrors, descend, factorised, minimise
+from numerics.averages.proximal import Minimum, Mirrors, descend, factorised, lowest
+from numerics.points import SolverError
 
 __all__ = ["Lines", "Panels", "lines", "margins", "span"]
 
@@ -30,6 +31,7 @@ _SLACK = 1e-3  # by how much the lengths of a panel, in xi and integrated over u
 _FLAT = 1e-3  # the depth of a fold, relative to the metric, whose two sides cancel but for the power 5/2 of it
 _SHORT = 1e-7  # the length of a panel on which nothing happens
 _DEPTH = 14  # how often a panel is cut
+_CROWDED = 32  # panels a line, of those that are cut at once, that no jumps explain
 _RELAXATIONS = 8  # Newton steps over y at fixed u, the last two of them safeguarded
 _LAST, _FINE = 1e-6, 1e-9  # the last of these steps, and the last where the curvature itself is averaged
 _TOLERANCE = 1e-4  # of the steps to the ends of panels, which need not be exact
@@ -223,7 +225,7 @@ class _Bundle:
         """The global minimum at xi on each line."""
         center = self.frame.basis @ self.moved(line, xi)
         loss, stiffness = self.loss.loss.at(line), self.frame.stiffness
-        found = minimise(loss, center, stiffness, self.mirrors.images(center), _TOLERANCE)
+        found = lowest(loss, center, stiffness, self.mirrors, _TOLERANCE)
         return replace(found, z=np.linalg.solve(self.frame.basis, found.z))
 
     def lines(self, order: int, pieces: int, reach: Array) -> Lines:
@@ -246,6 +248,8 @@ class _Bundle:
                 break
             panels, jumped = self.cut(panels.at(~swept.sound), swept.at(~swept.sound))
             jumps.append(jumped)
+            if len(panels.line) > _CROWDED * count:
+                raise SolverError(f"integrals along {count} lines need more than {len(panels.line)} panels")
         else:  # what is left is as good as a jump, on so short a panel
             jumps.append(replace(panels, xi=np.stack([panels.xi.mean(axis=0)] * 2)))
         return Lines(integrals, _joined(jumps), nodes)

@@ -38,7 +38,7 @@ def double_well() -> tuple[list[GaussianAverage], tuple[Symbol, ...]]:
     return averages, (center, spread, k, V)
 
 
-def attention(rough: bool = False) -> list[GaussianAverage]:
+def attention(rough: bool = False, variance: Rational = FOURTH) -> list[GaussianAverage]:
     """Two tokens, one head: the averages that state evolution needs, with the loss in its reduced form."""
     z, c, y = symbols("z1:3", real=True), symbols("c1:3", real=True), symbols("Y1:3", real=True)
 
@@ -47,11 +47,11 @@ def attention(rough: bool = False) -> list[GaussianAverage]:
 
     omega = Rational(3, 10)
     target = [omega * Rational(3, 5) + (1 - omega) * t for t in weights(y)]
-    loss = FOURTH * sum((p - t) ** 2 for p, t in zip(weights(z), target, strict=True))
+    loss = variance * sum((p - t) ** 2 for p, t in zip(weights(z), target, strict=True))
     problem = (loss, z, c, V * eye(2))
     envelope = MoreauEnvelope(*problem)
     f = envelope.force()
-    covariance = Matrix([[q, 0, theta, 0], [0, q, 0, theta], [theta, 0, FOURTH, 0], [0, theta, 0, FOURTH]])
+    covariance = Matrix([[q, 0, theta, 0], [0, q, 0, theta], [theta, 0, variance, 0], [0, theta, 0, variance]])
     inside = [
         f[0] ** 2 + f[1] ** 2,
         f[0] - f[1],

@@ -90,3 +90,15 @@ def test_shift_bounds_the_response():
 
     base, moved = (fixed_point(update(extra), np.array([0.5]), tolerance=1e-13) for extra in (0.0, 1e-7))
     assert abs(moved.x[0] - base.x[0]) == pytest.approx(base.shift(np.array([1e-7]))[0], rel=1e-2)
+
+
+def test_what_an_update_shrinks_to_next_to_nothing_at_once_has_vanished():
+    """Acceleration solves a linear map in one step: there it has to be seen, since the relative residual stays at one."""
+
+    def update(x):
+        turn = 0.3 * np.sin(40 * x[2]) * x[2]
+        return np.array([0.0484 - turn / 50, 32.3 + turn, x[2] * (0.0016 + 0.08 * x[2])])
+
+    run = fixed_point(update, np.array([0.0484, 32.3, 0.075]), np.array([0.25, 25, 0.25]), 1e-3, most=80)
+    assert run.outcome is Outcome.VANISHED
+    assert run.evaluations < 20

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sympy import Integer
 
 from numerics.averages.ensemble import Ensemble
-from numerics.averages.proximal import competing, descend, factorised, minimise, rounded
+from numerics.averages.proximal import competing, descend, factorised, lowest, minimise, rounded
 from tests.numerics import fields
 
 
@@ -50,6 +51,16 @@ def test_one_head_agrees_with_a_dense_search(attention, values):
     best = densest(loss, center, stiffness, 12)
     assert (found.sheet > 0).any()  # the start at the field alone would have missed some
     assert (found.value <= best.value + 1e-12).all()
+
+
+@pytest.mark.parametrize("values", [(0.723, 0.0, 0.0, 13.2), (0.5, 0.0, 0.0, 45.0), (0.8, 0.7, 0.0, 8.0)])
+def test_large_fields_have_minima_beyond_the_first_mirrors(values):
+    """Softmax saturates: minima lie beyond plateaux, and next to none of them may be missed."""
+    ensemble = Ensemble.compile(fields.attention(variance=Integer(1)), fields.OVERLAPS)
+    center, loss, stiffness = sampled(ensemble, np.array(values), 4000)
+    found = lowest(loss, center, stiffness, competing(ensemble, np.array(values)))
+    best = densest(loss, center, stiffness, 12)
+    assert (found.value - np.minimum(found.value, best.value)).mean() < 2e-4 * found.value.mean()
 
 
 @pytest.mark.slow
@@ -113,13 +124,17 @@ def test_a_convex_loss_has_no_mirrors():
 
 def test_values_of_a_cell_share_their_mirrors(attention):
     middle = np.array(rounded(attention, np.array(fields.POSITIONAL)))
-    np.testing.assert_allclose(middle, fields.POSITIONAL, rtol=0.11)
+    np.testing.assert_allclose(middle, fields.POSITIONAL, rtol=0.23)
     assert (np.array(rounded(attention, 1.01 * middle)) == middle).all()
     assert competing(attention, 1.01 * middle) is competing(attention, middle)
 
 
-def test_values_whose_neighbours_are_not_defined_stand_for_themselves(attention):
+def test_values_near_the_edge_of_the_domain_share_smaller_cells(attention):
     """At q = 4 theta^2 the fields are those of the teacher: beyond, there are none."""
     edge = np.array([0.0904, 0.15, 0.0, 10.0])
-    assert attention.defined(edge)
-    assert rounded(attention, edge) == tuple(edge)
+    near = np.array(rounded(attention, edge))
+    assert attention.defined(near)
+    np.testing.assert_allclose(
+        near, edge, rtol=0.11
+    )  # the middle of the whole cell is further off, and beyond the edge
+    assert rounded(attention, edge * [1.001, 1, 1, 1]) == tuple(near)

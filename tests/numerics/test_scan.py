@@ -10,7 +10,8 @@ from sympy import Rational
 
 from derive.action import SetupError
 from derive.catalogue import find
-from numerics.scan import about, grid, parse_axis, scan
+from numerics.points import CostError
+from numerics.scan import Tally, about, grid, parse_axis, scan
 from numerics.stationary import minima
 from numerics.store import Store, StoreError
 
@@ -50,8 +51,17 @@ def test_bad_axes_are_refused(text):
 def test_a_grid_too_large_is_refused_before_its_values_are_made():
     axes = [parse_axis(f"{name}=1:2:1000000") for name in "ab"]
     with pytest.raises(SetupError, match="has 1000000000000 points"):
-        next(grid(axes))
+        grid(axes)
     assert not any("values" in vars(axis) for axis in axes)
+
+
+def test_a_large_grid_makes_its_points_as_they_are_asked_for(monkeypatch):
+    made = []
+    monkeypatch.setattr("numerics.scan._between", lambda *of: made.append(of))
+    points = grid([parse_axis("a=1:2:1000:log"), parse_axis("b=1:2:1000")])
+    assert next(points)["b"] == 1
+    assert next(points)["b"] == Rational(1000, 999)
+    assert len(made) == 2
 
 
 def softmax(axis):
@@ -92,6 +102,31 @@ def test_a_failure_is_a_record_and_the_scan_goes_on(tmp_path):
     store = Store.create(tmp_path, purpose)
     assert scan(action, setups, sometimes, store, 15).amiss == 1
     assert [record.status for record in store.records()] == ["ok", "failed: lost", "ok"]
+    assert scan(action, setups, minima, store, 15) == Tally(0, 3, 1)
+    assert scan(action, setups, minima, store, 15, retry=True) == Tally(1, 2, 0)
+
+
+def test_what_no_rule_can_hold_is_no_failure_of_a_point(tmp_path):
+    action, setups, purpose = softmax("P=300:340:3")
+
+    def dear(*_, **__):
+        raise CostError("too many nodes")
+
+    store = Store.create(tmp_path, purpose)
+    with pytest.raises(CostError, match="too many nodes"):
+        scan(action, setups, dear, store, 15)
+    assert store.count() == {}
+
+
+def test_a_record_that_came_in_between_is_not_counted_as_solved(tmp_path):
+    action, setups, purpose = softmax("P=300:340:3")
+    store = Store.create(tmp_path, purpose)
+
+    def overtaken(action, setup, digits):
+        scan(action, [setup], minima, store, digits)
+        return minima(action, setup, digits)
+
+    assert scan(action, setups, overtaken, store, 15) == Tally(0, 3, 0)
 
 
 def test_a_killed_scan_goes_on(tmp_path):

@@ -19,13 +19,43 @@ def record(place, **changes):
 def test_records_come_back_in_order_and_once(tmp_path):
     store = Store.create(tmp_path / "new" / "store", ABOUT)
     assert store.append([record(1), record(2, status="not converged")]) == 2
-    assert store.append([record(2), record(3)]) == 1
+    assert store.append([record(1, seconds=5.0), record(3)]) == 1
     assert [r.inputs["alpha"] for r in store.records("point")] == ["1", "2", "3"]
     assert list(store.records())[1] == record(2, status="not converged")
     assert store.count() == {"not converged": 1, "ok": 2}
-    assert store.holds("point", {"alpha": "3"})
-    assert not store.holds("point", {"alpha": "4"})
+    assert store.get("point", {"alpha": "3"}) == record(3)
+    assert store.get("point", {"alpha": "4"}) is store.get("curve", {"alpha": "3"}) is None
+    assert [store.holds("point", {"alpha": place}) for place in "34"] == [True, False]
     assert list(Store.open(tmp_path / "new" / "store").records("curve")) == []
+
+
+def test_what_failed_may_be_followed_by_a_later_attempt(tmp_path):
+    store = Store.create(tmp_path, ABOUT)
+    assert store.append([record(1, status="failed: lost"), record(2)]) == 2
+    assert store.append([record(1, status="failed: again")]) == 1
+    assert store.get("point", {"alpha": "1"}) == record(1, status="failed: again")
+    assert store.append([record(1)]) == 1
+    assert store.append([record(1, status="failed: late")]) == 0
+    assert store.count() == {"ok": 2}
+    assert list(store.records()) == [record(2), record(1)]
+
+
+def test_one_process_at_a_time(tmp_path):
+    store = Store.create(tmp_path, ABOUT)
+    script = (
+        "import sys, time; from pathlib import Path; from numerics.store import Store\n"
+        "with Store.open(Path(sys.argv[1])).alone():\n"
+        "    print('inside', flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "inside\n"
+        with pytest.raises(StoreError, match="another process"), store.alone():
+            pass
+        assert store.append([record(1)]) == 1
+        other.kill()
+        other.wait()
+    with store.alone():
+        assert store.count() == {"ok": 1}
 
 
 def test_a_store_of_another_theory_is_refused(tmp_path):
@@ -71,7 +101,7 @@ def test_a_store_of_another_version_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "records.sqlite") as connection:
         connection.execute("update about set text = '99' where name = 'schema'")
     connection.close()
-    with pytest.raises(StoreError, match="version 99; this one reads 1"):
+    with pytest.raises(StoreError, match="version 99; this one reads 2"):
         Store.open(tmp_path)
 
 

@@ -60,6 +60,38 @@ def test_general_route_equals_the_special_one(name, start):
     assert found[0][4] < 1
 
 
+RESPONSES = ("replicon", "jump_part", "deficit")
+
+
+def responses(problem, solution, rule):
+    """The observables of replica-symmetric stability with their errors, (2, 3)."""
+    found = measured(problem, solution, witnessed(problem, solution), rule)
+    names = [o.name for o in problem.theory.observables]
+    places = [problem.n + 1 + names.index(name) for name in RESPONSES]
+    return np.array([found.values[places], found.errors[places]])
+
+
+@pytest.mark.parametrize("name, start", BRANCHES)
+def test_stability_of_the_general_route_equals_the_special_one(name, start):
+    """By product rules, and by Sobol points with lines along every field."""
+    found = []
+    for theory, rules in (
+        (state_evolution(), (0, 1)),
+        (general(DEFAULT), (0, 1)),
+        (general(DEFAULT), (QuasiMonteCarlo(11), QuasiMonteCarlo(13))),
+    ):
+        problem = Evolution(theory, theory.setup({}))
+        rule, fine = (problem.ladder[r] if isinstance(r, int) else r for r in rules)
+        x = np.array(start, dtype=float)
+        solution = carried(problem, 1.5, sector(theory, name), x, rule, tolerance=1e-4)
+        found.append(responses(problem, solution, fine))
+    (ours, error), (other, its), (sampled, wide) = found
+    assert np.all(np.abs(ours - other) <= error + its)
+    assert np.all(np.abs(ours - sampled) <= 1.5 * (error + wide))
+    assert np.all(error[:2] <= 0.1 * ours[:2])
+    assert wide[0] < 0.35 * ours[0]
+
+
 @pytest.mark.parametrize("name, start", BRANCHES)
 def test_sampling_agrees_with_product_rules(name, start):
     """The rules of the general route, at L = 2, r = 1, where those of the special one apply."""

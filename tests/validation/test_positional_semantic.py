@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sympy import Rational, S
 
 from derive.positional_semantic import state_evolution
+from derive.state_evolution import driven
 from numerics.averages import Substitution
 from numerics.evolution import Evolution
 from numerics.evolution_branches import branches
@@ -195,6 +197,17 @@ def test_transitions_at_omega_three_tenths():
         assert (entry.title, entry.phases[0].name, entry.order) == (title, phase, order)
         assert abs(float(entry.value) - value) <= 2 * error + float(entry.value.error)
         assert entry.value.error < 5e-6 * entry.value.value
+
+
+@pytest.mark.slow
+def test_transitions_along_omega_are_those_along_alpha():
+    """The curves alpha(omega) rise by less than ten per unit of omega there."""
+    along, alpha = driven(THEORY, "omega"), Rational(5, 4)
+    found = transitions(along, along.setup({"alpha": alpha}), over=(Rational(1, 5), Rational(2, 5)))
+    for kind in ("coexistence", "observable-crossing"):
+        omega = found.of(kind).value
+        back = transitions(THEORY, THEORY.setup({"omega": Rational(str(omega))}), over=(S(1), Rational(3, 2)))
+        assert abs(back.of(kind).value.value - alpha) <= back.of(kind).value.error + 10 * omega.error
 
 
 @pytest.mark.slow
