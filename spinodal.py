@@ -15,26 +15,27 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 import click
 
 if TYPE_CHECKING:
     from sympy import Rational
+    from tqdm import tqdm
 
-    from derive.action import EffectiveAction, Parameter, Setup
+    from derive.action import Parameter, Setup
     from derive.catalogue import Theory
     from derive.derivation import CheckReport, Derivation
-    from derive.state_evolution import StateEvolution
+    from derive.state_evolution import Problem
     from numerics.asymptotics import AsymptoticReport
     from numerics.diagram import Diagram
     from numerics.points import Points, Transitions
     from numerics.store import Store
-
-    Problem = EffectiveAction | StateEvolution
+    from simulate.crosscheck.claims import Line
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,8 @@ ROWS = 9
 """Values of the second parameter of a diagram, where their number is not given."""
 INSIST = 0.2
 """Seconds after which an interrupt that something swallowed is raised again."""
+PULSE = 10.0
+"""Seconds between two lines of progress where standard error is no terminal."""
 
 
 class BadInput(click.ClickException):
@@ -253,12 +256,42 @@ def _nearest(kind: str, name: str, known: Iterable[str]) -> BadInput:
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A line on a terminal's standard error that says what is being done, and goes when it is done."""
+def _bar(quiet: bool, **how: Any) -> Iterator[tqdm[Any]]:
+    """What is being done, on a terminal's standard error in a line that goes when it is done, elsewhere in lines now and
+    then, which stay."""
     from tqdm import tqdm
 
-    with tqdm(bar_format="{desc} ({elapsed})", file=sys.stderr, leave=False, disable=quiet or None) as line:
-        yield line.set_description_str
+    terminal = sys.stderr.isatty()
+    with Path(os.devnull).open("w") as nowhere:
+        stream = sys.stderr if terminal else nowhere
+        bar = tqdm(file=stream, ascii=not terminal, unit="", leave=False, disable=quiet, **how)
+        with bar, nullcontext() if quiet or terminal else _pulse(bar):
+            yield bar
+
+
+@contextmanager
+def _pulse(bar: tqdm[Any]) -> Iterator[None]:
+    """Inside, a bar's text goes to standard error every `PULSE` seconds."""
+    done = threading.Event()
+
+    def tell() -> None:
+        while not done.wait(PULSE):
+            _tell(str(bar))
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """How a stage of the work is called, for as long as it takes."""
+    with _bar(quiet, bar_format="{desc} ({elapsed})") as bar:
+        yield bar.set_description_str
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -303,7 +336,8 @@ def list_theories(as_json: bool, quiet: bool) -> None:
         _print_json({"schema": 1, "theories": entries})
         return
     for entry in entries:
-        described = [("control", entry["control"]), *(("parameter", parameter) for parameter in entry["parameters"])]
+        described = [("control", entry["control"])]
+        described += [(kind, each) for kind in ("parameter", "choice") for each in entry[f"{kind}s"]]
         rows = [("order parameter", order["name"], "", "", order["meaning"]) for order in entry["order_parameters"]]
         rows += [(kind, p["name"], p["range"], p["default"] or "", p["meaning"]) for kind, p in described]
         click.echo(f"{entry['name']}: {entry['summary']}\n")
@@ -323,6 +357,7 @@ def _entry(theory: Theory) -> dict[str, Any]:
         "order_parameters": [{"name": o.symbol.name, "meaning": o.meaning} for o in problem.order_parameters],
         "control": described(problem.control),
         "parameters": [described(parameter) for parameter in problem.parameters],
+        "choices": [described(choice) for choice in theory.choices],
     }
 
 
@@ -389,18 +424,16 @@ def _print_expression(theory: Theory, name: str, form: str) -> None:
 
 
 def _run_checks(derivation: Derivation, quick: bool, quiet: bool) -> Iterator[CheckReport]:
-    from tqdm import tqdm
-
     wanted = [check for step in derivation.steps for check in step.checks if check.quick or not quick]
     evaluators: Mapping[str, Any] = {}
     if any(check.evaluator == "average" for check in wanted):  # the others need no arrays
         from numerics.averages import checks
 
         evaluators = checks.EVALUATORS
-    reports = derivation.check(evaluators, quick)
-    yield from tqdm(
-        reports, total=len(wanted), desc="checks", unit="", file=sys.stderr, leave=False, disable=quiet or None
-    )
+    with _bar(quiet, desc="checks", total=len(wanted)) as bar:
+        for report in derivation.check(evaluators, quick):
+            bar.update()
+            yield report
 
 
 def _summary(derivation: Derivation, reports: Sequence[CheckReport]) -> str:
@@ -456,13 +489,13 @@ def minima(
 @cli.command()
 @_setup_arguments
 @_digits
-@click.option("--over", metavar="CONTROL=LO:HI", help="Look between these values of the control only.")
+@click.option("--over", metavar="NAME=LO:HI", help="Look between these values only, of the control or a parameter.")
 @_options
 def transitions(
     theory: str, words: tuple[str, ...], digits: int | None, over: str | None, as_json: bool, quiet: bool
 ) -> None:
-    """Every transition along the control."""
-    problem, setup = _problem(theory, words)
+    """Every transition along the control; of a state evolution also along a parameter, at a value of the control."""
+    problem, setup = _problem(theory, words, over)
     name, digits = problem.control.name, digits or problem.digits
     if setup.control is not None:
         raise BadInput(
@@ -487,12 +520,15 @@ def transitions(
     _finish(found, silent=as_json or quiet)
 
 
-def _problem(theory: str, words: Iterable[str]) -> tuple[Problem, Setup]:
-    """The action or state evolution of a theory and the parameters that the command line gives it."""
-    values = _pairs(words)
-    entry = _theory(theory)
+def _problem(theory: str, words: Iterable[str], over: str | None = None) -> tuple[Problem, Setup]:
+    """The action or state evolution of a theory, driven by what is named in ``over``, and its parameters."""
+    from derive.state_evolution import driven
+
+    values, entry = _pairs(words), _theory(theory)
+    axes = [] if over is None else _names([over], values)
     with _arguments():
-        problem, parameters = entry.prepared(values)
+        problem, parameters = entry.prepared(values, axes)
+        problem = driven(problem, axes[0]) if axes else problem
         return problem, problem.setup(parameters)
 
 
@@ -617,11 +653,12 @@ def diagram(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Curves of every transition in two parameters, and where they meet.
+    """Curves of every transition in two parameters, and where they meet or change their order.
 
-    Of a state evolution, curves are looked for at both ends of --y and followed from there: one that reaches neither is
-    not seen.
+    Of a state evolution, curves are looked for at both ends and in the middle of --y and followed from there: one that
+    reaches none of these is not seen.
     """
+    from derive.state_evolution import driven
     from numerics import diagram as room
     from numerics import present
     from numerics.scan import about, parse_axis
@@ -631,7 +668,7 @@ def diagram(
         name, _ = names = _names((x, y), values)
         problem, parameters = entry.prepared(values, names)
         axis = parse_axis(y if y.count(":") > 1 else f"{y}:{ROWS}")
-        problem = room.driven(problem, name)
+        problem = driven(problem, name)
         setups = [problem.setup({**parameters, axis.name: at}) for at in axis.values]
         over = _range(problem, x, "--x")
     assert over is not None
@@ -671,11 +708,12 @@ def _store(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator
         return
     try:
         store = Store.create(out, about)
-        if store.count() and not resume:
-            raise BadInput(
-                f"--out {out}: there are {sum(store.count().values())} records already; give --resume to go on"
-            )
-        yield store
+        with store.alone():
+            if store.count() and not resume:
+                raise BadInput(
+                    f"--out {out}: there are {sum(store.count().values())} records already; give --resume to go on"
+                )
+            yield store
     except (StoreError, OSError) as error:
         raise BadInput(f"--out {out}: {error}") from None
 
@@ -686,6 +724,7 @@ def _store(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator
 @click.option("--over", "axes", multiple=True, required=True, metavar="NAME=LO:HI:N[:log]", help="An axis of the grid.")
 @click.option("--out", required=True, type=Folder(), metavar="DIR", help="The record store.")
 @click.option("--resume", is_flag=True, help="Go on with the store that is there.")
+@click.option("--retry", is_flag=True, help="Go on, and solve again what is there and not ok.")
 @_options
 def scan(
     theory: str,
@@ -694,37 +733,190 @@ def scan(
     axes: tuple[str, ...],
     out: Path,
     resume: bool,
+    retry: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """All stationary points over a grid, into a record store; without a value of the control, all transitions.
 
-    What is stopped goes on with --resume.
+    What is stopped goes on with --resume. A point that fails is a record with the reason, which --resume leaves as it is
+    and --retry solves again.
     """
-    from tqdm import tqdm
-
     from numerics import scan as room
 
     values, entry = _pairs(words), _theory(theory)
     with _arguments():
         problem, parameters = entry.prepared(values, _names(axes, values))
         lines = [room.parse_axis(text) for text in axes]
-        setups = [problem.setup({**parameters, **point}) for point in room.grid(lines)]
+        points = room.grid(lines)
+        # The range of a parameter is an interval: where two corners are good, so is everything between them.
+        corners = {line.name: line.low for line in lines}, {line.name: line.high for line in lines}
+        first, _ = (problem.setup({**parameters, **corner}) for corner in corners)
     digits = digits or problem.digits
-    solve = _solver("transitions" if setups[0].control is None else "minima", problem)
+    meant = room.about(theory, problem, first, lines, digits)
+    solve = _solver("minima" if first.control is not None else "transitions", problem)
     with (
-        _store(out, room.about(theory, problem, setups[0], lines, digits), resume) as store,
-        tqdm(total=len(setups), desc="scan", unit="", file=sys.stderr, leave=False, disable=quiet or None) as bar,
+        _store(out, meant, resume or retry) as store,
+        _bar(quiet, desc="scan", total=int(meant["points"])) as bar,
+        _solving(),
     ):
         assert store is not None
-        tally = room.scan(problem, setups, solve, store, digits, bar.update)
+        setups = (problem.setup({**parameters, **point}) for point in points)
+        tally = room.scan(problem, setups, solve, store, digits, bar.update, retry)
     if as_json:
         _print_json({"schema": 1, "theory": theory, "out": str(out), **vars(tally)})
     else:
         click.echo(f"{tally.solved} points solved, {tally.there} were there, {tally.amiss} are not ok: {out}")
     if tally.amiss:
-        _complain("some points are not what was asked for; their records say why, and stay: --resume keeps them")
+        _complain("some points are not what was asked for; their records say why; --retry solves them again")
         raise click.exceptions.Exit(NOT_REACHED)
+
+
+@cli.command()
+@_setup_arguments
+@click.option(
+    "--method", default="lbfgs", show_default=True, metavar="NAME", help="lbfgs, gd, adam, langevin, message-passing."
+)
+@click.option("--init", "start", metavar="START", help="Where to begin: zero, copy; or positional, semantic, random.")
+@click.option("--seeds", default=4, show_default=True, type=click.IntRange(1, 10_000), help="Independent data sets.")
+@click.option("--steps", type=click.IntRange(1), help="The most steps; the method's own number by default.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The step; by default from the curvature.")
+@click.option("--device", "on", default="cpu", show_default=True, metavar="NAME", help="cpu, cuda or auto.")
+@click.option("--out", type=Folder(), metavar="DIR", help="A record store, with checkpoints.")
+@click.option("--resume", is_flag=True, help="Go on with the store that is there.")
+@_options
+def simulate(
+    theory: str,
+    words: tuple[str, ...],
+    method: str,
+    start: str | None,
+    seeds: int,
+    steps: int | None,
+    rate: float | None,
+    on: str,
+    out: Path | None,
+    resume: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Train or sample a model of the theory for some seeds, and observe it; d=500 sets the dimension where there is one."""
+    values = _pairs(words)
+    _theory(theory)
+    from numerics import present
+    from simulate import experiment as room
+
+    with _arguments():
+        plan = room.planned(theory, values, method, start, on, steps, rate)
+    with _store(out, plan.about | {"points": str(seeds)}, resume) as store, _experimenting():
+        records = list(room.run(plan, range(seeds), store, quiet))
+    found = room.summary(records)
+    unfinished = [record for record in records if record.status != "ok"]
+    if as_json:
+        observables = {name: {"mean": mean, "standard_error": error} for name, (mean, error) in found.items()}
+        head = {"schema": 1, "theory": theory, "setup": plan.setup.as_text(), "about": plan.about, "seeds": seeds}
+        _print_json({**head, "observables": observables, "status": unfinished[0].status if unfinished else "ok"})
+    else:
+        rows = [(n, f"{mean:.8g}", "" if error is None else f"{error:.2g}") for n, (mean, error) in found.items()]
+        click.echo(f"{theory}: {plan.text}; {seeds} seeds\n")
+        click.echo(present.table(("observable", "mean", "standard error"), rows))
+    if unfinished:
+        _complain(f"{len(unfinished)} of {seeds} runs did not arrive: {unfinished[0].status}")
+        raise click.exceptions.Exit(NOT_REACHED)
+
+
+@contextmanager
+def _experimenting() -> Iterator[None]:
+    """Inside, what cannot be done is bad input; what breaks down on the way is not reached."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    except ArithmeticError as error:
+        _complain(str(error))
+        raise click.exceptions.Exit(NOT_REACHED) from None
+
+
+@cli.command()
+@click.argument("theories", nargs=-1, metavar="[THEORY]...")
+@click.option("--quick", is_flag=True, help="The quick rows, in less than three minutes.")
+@click.option("--list", "listing", is_flag=True, help="Print which independent check every exported expression has.")
+@click.option("--row", metavar="NAME", help="One row only.")
+@click.option("--published", metavar="TABLE", help="Hold the theory against a table of published descents instead.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes that measure.")
+@click.option("--out", type=Folder(), metavar="DIR", help="A record store for the measurements.")
+@click.option("--resume", is_flag=True, help="Go on with the store that is there.")
+@_options
+def crosscheck(
+    theories: tuple[str, ...],
+    quick: bool,
+    listing: bool,
+    row: str | None,
+    published: str | None,
+    workers: int,
+    out: Path | None,
+    resume: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Theory against trained and sampled models; exit 3 unless every comparison holds."""
+    for name in theories:
+        _theory(name)
+    from simulate.crosscheck import claims as room
+    from simulate.crosscheck import registry, table
+
+    if listing:
+        entries = registry.exported(theories)
+        if as_json:
+            _print_json({"schema": 1, "expressions": [table.entry_json(entry) for entry in entries]})
+        else:
+            click.echo(table.listed(entries))
+        return
+    if published is not None:
+        if quick or row is not None or out is not None or set(theories) - {"positional-semantic"}:
+            raise BadInput("--published TABLE is a row of positional-semantic by itself: give it alone")
+        from simulate.crosscheck.published import published as against
+
+        with _arguments(), _progress(quiet) as progress, _solving():
+            found = against(Path(published), _theory("positional-semantic"), progress)
+        _print_verdicts(found, as_json, quick)
+        return
+    try:
+        claims = registry.chosen(theories, row, quick)
+    except LookupError as error:
+        raise BadInput(str(error.args[0])) from None
+    todo = room.tasks(claims, quick)
+    names = ", ".join(claim.name for claim in claims)
+    about = {"what": "crosscheck", "rows": names, "quick": str(quick), "points": str(len(todo))}
+    with _measurements(out, about, resume) as store:
+        if not quiet:
+            _tell(table.budgets(claims, quick))
+        with _bar(quiet, desc="measurements", total=len(todo)) as bar:
+            room.measure(todo, store, workers, lambda task: bar.update())
+        with _progress(quiet) as progress:
+            found = room.compared(claims, store, quick, progress)
+    _print_verdicts(found, as_json, quick)
+
+
+def _print_verdicts(lines: Sequence[Line], as_json: bool, quick: bool) -> None:
+    """The table or the document; exit 3 unless every comparison holds."""
+    from simulate.crosscheck import table
+
+    if as_json:
+        _print_json({"schema": 1, "quick": quick, "rows": [table.as_json(line) for line in lines]})
+    else:
+        click.echo(f"{table.verdicts(lines)}\n\n{table.summary(lines)}")
+    if not table.all_hold(lines):
+        _complain("not every comparison holds")
+        raise click.exceptions.Exit(NOT_REACHED)
+
+
+@contextmanager
+def _measurements(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator[Store]:
+    """The store in ``--out``, or one that goes with the process."""
+    from numerics.store import Store
+
+    with TemporaryDirectory() as nowhere, _store(out, about, resume) as store:
+        yield store or Store.create(Path(nowhere), about)
 
 
 @cli.command()

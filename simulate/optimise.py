@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
@@ -144,24 +144,18 @@ def polish(energy: Energy, theta: Tensor, tolerance: float = 1e-8, most: int = 5
         raise DivergedError("the energy is not finite where the descent begins")
 
     scale = reach * float(np.linalg.norm(slope)) or 1.0
-
-    def scaled(y: _Vector) -> tuple[float, _Vector]:  # in units in which its first step and its first slope are one
-        value, gradient = flat.evaluate(start + reach * y)
-        return value / scale, reach * gradient / scale
-
-    # L-BFGS-B looks at the largest component, and its line search fails where differences of energies are rounding.
-    target = max(tolerance / math.sqrt(start.size), math.sqrt(_AMONG_ROUNDING * flat.rounding(height)))
-    found = minimize(
-        scaled,
-        np.zeros_like(start),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxcor": _MEMORY, "ftol": 0.0, "gtol": target * reach / scale, "maxiter": most, "maxfun": most},
-    )
-    x, value, gradient, steps = _newton(
-        flat, start + reach * found.x, tolerance, 0 if found.status == _STOPPED else _NEWTON_STEPS
-    )
-    norm, evaluations = float(np.linalg.norm(gradient)), found.nfev + steps + 2
+    # L-BFGS-B looks at the largest component, and its line search fails where differences of energies are rounding. Where
+    # all curvatures are of order one, that is as soon as the gradient is of order sqrt(rounding); a saddle with a small
+    # negative one is left by going on.
+    strict, evaluations, x = tolerance / math.sqrt(start.size), 1, start
+    for target in dict.fromkeys((max(strict, math.sqrt(_AMONG_ROUNDING * flat.rounding(height))), strict)):
+        found = _descended(flat, x, reach, scale, target, most - evaluations)
+        x, value, gradient, steps = _newton(
+            flat, x + reach * found.x, tolerance, 0 if found.status == _STOPPED else _NEWTON_STEPS
+        )
+        norm, evaluations = float(np.linalg.norm(gradient)), evaluations + found.nfev + steps + 1
+        if norm <= tolerance or evaluations >= most:
+            break
     if not norm <= tolerance:
         raise UnfinishedError(
             f"the gradient norm is {norm:.2g}, not {tolerance:.2g}, after {evaluations} evaluations; ask for less or"
@@ -169,6 +163,25 @@ def polish(energy: Energy, theta: Tensor, tolerance: float = 1e-8, most: int = 5
         )
     error = reach**2 / scale * float(gradient @ (found.hess_inv @ gradient)) / 2 + flat.rounding(value)
     return Minimum(flat.state(x), value, norm, evaluations, error)
+
+
+def _descended(flat: _Flat, x: _Vector, reach: float, scale: float, target: float, most: int) -> OptimizeResult:
+    """L-BFGS from ``x`` until no component of the gradient exceeds ``target``, in units of ``reach`` and ``scale``.
+
+    In these units its first step is one, and so was the first slope.
+    """
+
+    def scaled(y: _Vector) -> tuple[float, _Vector]:
+        value, gradient = flat.evaluate(x + reach * y)
+        return value / scale, reach * gradient / scale
+
+    return minimize(
+        scaled,
+        np.zeros_like(x),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxcor": _MEMORY, "ftol": 0.0, "gtol": target * reach / scale, "maxiter": most, "maxfun": most},
+    )
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import pickle
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,6 +26,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 __all__ = [
+    "SILENT",
     "BudgetError",
     "CheckpointError",
     "DivergedError",
@@ -141,6 +143,7 @@ class Noise:
 
 
 SILENT = Noise(())
+"""Of methods that draw nothing."""
 
 
 # --- energies ---
@@ -165,7 +168,7 @@ def hessian_product(energy: Energy, theta: Tensor, direction: Tensor) -> Tensor:
 
 
 def stiffness(energy: Energy, theta: Tensor, seed: int = 0, steps: int = 30) -> Tensor:
-    """The largest curvature of each row's energy, from below and within a few per cent, by power iteration: (rows,).
+    """The curvature of largest size of each row's energy, within a few per cent, by power iteration: (rows,).
 
     Descent and unadjusted Langevin are unstable at rates above 2 over it, and well below it their bias is small.
     """
@@ -339,6 +342,20 @@ def worked(function: Callable[[_Item], _Result], items: Sequence[_Item], workers
         with threads(1):
             yield from map(function, items)
         return
+    others = {*multiprocessing.active_children()}
     fresh = multiprocessing.get_context("spawn")  # a forked torch may wait for threads that it does not have
-    with ProcessPoolExecutor(workers, fresh, torch.set_num_threads, (1,)) as pool:
+    pool = ProcessPoolExecutor(workers, fresh, _quietly_alone)
+    try:
         yield from pool.map(function, items)
+    except BaseException:  # an interrupt does not wait for what is running
+        for worker in {*multiprocessing.active_children()} - others:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _quietly_alone() -> None:
+    """How a worker begins: with one thread, and leaving it to its parent to be interrupted."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)

@@ -33,6 +33,7 @@ def test_the_floors_hold():
         ("numerics/__init__.py", "import simulate"),
         ("numerics/__init__.py", "import derive.copy_head.model"),
         ("simulate/__init__.py", "import figures"),
+        ("simulate/langevin.py", "import numerics"),
         ("figures/__init__.py", "import spinodal"),
     ],
 )

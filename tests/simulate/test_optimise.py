@@ -51,6 +51,18 @@ def test_a_run_ends_where_it_has_settled():
     assert run.count == 10  # 2^-10 < 1e-3
 
 
+def test_polish_leaves_a_saddle_that_is_almost_flat():
+    """x^2/2 - c y^2/2 + y^4/4 above a large constant, from where all differences of energies look like rounding."""
+    bend = 1e-5
+
+    def saddle(theta):
+        x, y = theta.unbind(-1)
+        return 1000 + x**2 / 2 - bend * y**2 / 2 + y**4 / 4
+
+    found = polish(saddle, at(1.0, 1e-3), 1e-10)
+    assert abs(float(found.theta[0, 1])) == pytest.approx(math.sqrt(bend), rel=1e-4)
+
+
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
 @pytest.mark.parametrize("options", [{}, {"rank": 3}, {"joint": True}, {"T": "1/100"}], ids=str)
 def test_polish_reaches_the_gradient_norm(attention, options):
