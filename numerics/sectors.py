@@ -307,6 +307,9 @@ def minima(
     notes = tuple(dict.fromkeys(map(_story, (*open_, *unresolved))))
     main = [number for point in points for number in (point.action, *point.order_parameters.values())]
     status = Status.OK if all(number.reached for number in main) else Status.DIGITS
+    if within is None and all(point.stability is Stability.UNSTABLE for point in points):
+        notes += ("every solution found is unstable; a stable one has been missed",)
+        status = Status.UNRESOLVED
     return Points(points, Status.UNRESOLVED if unresolved else status, notes, time.perf_counter() - begin)
 
 
@@ -336,7 +339,10 @@ def _solved(evolution: Evolution, solution: Solution, digits: int) -> _Solved | 
 
     None where it turns out to be one of a smaller sector, which rules of sampling tell apart only within their errors.
     """
-    (rough, _), (values, slope) = (spectrum(evolution, solution, rule) for rule in evolution.ladder[:2])
+    try:
+        (rough, _), (values, slope) = (spectrum(evolution, solution, rule) for rule in evolution.ladder[:2])
+    except np.linalg.LinAlgError:  # next to the solution the update is not defined
+        return replace(solution, run=replace(solution.run, outcome=Outcome.LEFT))
     growth, witness = largest_real(values), largest_real(rough)
     solution = replace(solution, slope=slope)
     share, main = 0.5 * 10.0**-digits, evolution.n + 1

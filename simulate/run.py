@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -356,6 +358,12 @@ def worked(function: Callable[[_Item], _Result], items: Sequence[_Item], workers
 
 
 def _quietly_alone() -> None:
-    """How a worker begins: with one thread, and leaving it to its parent to be interrupted."""
+    """How a worker begins: with one thread, leaving it to its parent to be interrupted, and not outliving it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)

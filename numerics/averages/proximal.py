@@ -44,8 +44,8 @@ _SAMPLE, _PAIRS = 4096, 256  # points looked at and pairs of minima kept in the 
 _SPREAD = 1.5  # by which the measure is widened there
 _SHRUNK = 0.5  # how far starts are pulled towards zero where the sample shows that it helps
 _ALIKE = 0.6  # the cosine between displacements that share a mirror
-_CELL, _HALVINGS = 0.4, 5  # of the grid in the logarithms of the values, and sizes tried where it leaves the domain
-_EDGE = 0.25  # of the conditioning of a point is the least that its cell has
+_CELL, _HALVINGS = 0.2, 4  # of the grid in the logarithms of the values, and sizes tried where it leaves the domain
+_ALTERED = 1.4  # by how much the conditioning of a cell differs at most from that of its points
 _COARSE = 1e-5  # the tolerance of the steps of its descents
 _LONGEST = 1.0  # of the steps, relative to the fields: where the curvature is small they lead nowhere
 _FLOOR = 1e-3  # the least curvature, relative to V^{-1}, that a Newton step divides by
@@ -275,7 +275,7 @@ def competing(ensemble: Ensemble, values: Array) -> Mirrors:
 def rounded(ensemble: Ensemble, values: Array) -> tuple[float, ...]:
     """Values some percent from ``values`` that all in a cell of a grid in their logarithms share.
 
-    Cells are smaller where rounding leads to the edge of the domain, in the end so small that they hold one point.
+    Cells are smaller towards the edge of the domain, in the end so small that they hold one point.
     """
     return _rounded(ensemble, tuple(map(float, values)))
 
@@ -284,9 +284,10 @@ def rounded(ensemble: Ensemble, values: Array) -> tuple[float, ...]:
 def _rounded(ensemble: Ensemble, at: tuple[float, ...]) -> tuple[float, ...]:
     values = np.array(at)
     sizes = np.where(values == 0, 1.0, np.abs(values))
+    own = ensemble.conditioning(values)
     for cell in _CELL * 0.5 ** np.arange(_HALVINGS):
         near = np.sign(values) * np.exp(cell * np.rint(np.log(sizes) / cell))
-        if ensemble.conditioning(near) > _EDGE * ensemble.conditioning(values):
+        if own / _ALTERED < ensemble.conditioning(near) < own * _ALTERED:
             return tuple(map(float, near))
     return at
 
@@ -314,8 +315,9 @@ def _competing(ensemble: Ensemble, at: tuple[float, ...]) -> Mirrors:
     mirrors, rarer = _mirrors((two - one)[:, distinct], (one + two)[:, distinct] / 2)
     more = mirrors.joined(rarer).joined(_plain(len(z))).variants()
     shrunk = Mirrors(np.zeros((1, len(z))), np.zeros(1), np.full(1, _SHRUNK))
-    mirrors, more = (mirrors.joined(shrunk), more) if len(mirrors.levels) > 1 else (mirrors, more.joined(shrunk))
-    few = center[:, : _SAMPLE // 8]
+    several = len(mirrors.levels) > 1
+    mirrors, more = (mirrors.joined(shrunk), more) if several else (mirrors, more.joined(shrunk))
+    few = center[:, : _SAMPLE // (4 if several else 8)]
     return _completed(mirrors, more, loss.at(np.arange(few.shape[1])), few, stiffness)
 
 

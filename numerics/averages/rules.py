@@ -45,7 +45,7 @@ _WIDER = (
     1.15  # the step in the other fields, on which averages depend more smoothly, relative to that in the loss variables
 )
 _CORNER = 7.0  # a product is cut to a ball whose squared radius exceeds that of the axes by so much
-_SAMPLE, _GENTLE = 256, 3.5
+_SAMPLE, _GENTLE = 256, 4.5
 _FINER = (1.0, 1.25, 1.6, 2.0)  # trials of how much closer nodes have to be
 _ALIKE, _ROUGHLY = 6e-3, 5e-2  # averages of two trials, relative to those of the absolute value; such as hold dz/dc
 _DOMINANT = 0.02  # a point of a probe that makes up so much of an average lies on a peak

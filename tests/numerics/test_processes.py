@@ -1,12 +1,14 @@
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
-from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import pytest
 
+from numerics.points import SolverError
 from numerics.processes import mapped
 
 needs_cores = pytest.mark.skipif(
@@ -37,7 +39,7 @@ def test_what_is_raised_is_raised_here():
 
 @needs_cores
 def test_a_worker_that_is_killed_is_told():
-    with pytest.raises(BrokenProcessPool):
+    with pytest.raises(SolverError, match="killed"):
         list(mapped(lambda _: os.kill(os.getpid(), signal.SIGKILL), range(2)))
 
 
@@ -52,3 +54,35 @@ def test_an_interrupt_does_not_wait_for_the_workers():
         signal.signal(signal.SIGALRM, alarm)
     assert time.monotonic() - begin < 20
     assert not multiprocessing.active_children()
+
+
+@needs_cores
+def test_workers_do_not_outlive_a_parent_that_is_killed(tmp_path):
+    script = f"""
+import os, time
+from numerics.processes import mapped
+
+def work(place):
+    with open({str(tmp_path)!r} + f"/{{place}}", "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(60)
+
+list(mapped(work, range(2)))
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
+    try:
+        _until(
+            lambda: all((tmp_path / str(place)).exists() and (tmp_path / str(place)).read_text() for place in range(2))
+        )
+        workers = [int((tmp_path / str(place)).read_text()) for place in range(2)]
+    finally:
+        parent.kill()
+        parent.wait()
+    _until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+
+
+def _until(holds):
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
