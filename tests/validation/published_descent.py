@@ -16,9 +16,10 @@ What deviates, and why, at omega = .3 where nothing else is said:
 - lambda = .001 at alpha = .01: descent from the teacher stands at theta = .12, nearly half of its start, though only the
   uninformed solution exists. It has not converged: what only the ridge drives decays like exp(-lambda t), from 1/4 to 1e-3
   at lambda = .01 and below 1e-20 at lambda = .1, so that t is about 500 in all rows.
-- positional, sigma = .7 and 1, and lambda = .001 at larger alpha: no replica-symmetric solution. Followed in sigma at
-  alpha = .3, m falls from .181 at sigma = .5 to .091 at .6 and is gone at .62; at alpha = 3/2 it ends beyond .52. Descent
-  stays at m of about .2, as it does for omega below .26, where the deficit says that replica symmetry is broken.
+- positional, sigma = .7 and 1, and lambda = .001 at larger alpha: no replica-symmetric solution is found. Followed in
+  sigma at alpha = .3, m falls from .181 at sigma = .5 to .091 at .6 and is gone at .62; at alpha = 3/2 it ends beyond
+  .52. Descent stays at m of about .2, as it does for omega below .26, where the deficit says that replica symmetry is
+  broken.
 - lambda = .1: below alpha = 1 only q = 0 exists, and descent ends there.
 """
 
