@@ -525,7 +525,7 @@ def _problem(theory: str, words: Iterable[str], over: str | None = None) -> tupl
     from derive.state_evolution import driven
 
     values, entry = _pairs(words), _theory(theory)
-    axes = [] if over is None else _names([over], values)
+    axes = [] if over is None or entry.evolution is None else _names([over], values)
     with _arguments():
         problem, parameters = entry.prepared(values, axes)
         problem = driven(problem, axes[0]) if axes else problem

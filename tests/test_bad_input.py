@@ -69,6 +69,14 @@ CASES = {
     "sector of an action": (["minima", *POINT, "--sector", "copy"], "has no sectors"),
     "unknown option": (["minima", *POINT, "--digit-count", "3"], "--digit-count"),
     "range of another symbol": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "L=2:3"], "--over P=LO:HI"),
+    "range of a parameter that is given": (
+        ["transitions", "positional-semantic", "alpha=1", "omega=1/5", "--over", "omega=1/10:1/2"],
+        "omega is given twice",
+    ),
+    "range of a parameter without the control": (
+        ["transitions", "positional-semantic", "--over", "omega=1/10:1/2"],
+        "give alpha=VALUE",
+    ),
     "range without end": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=3"], "--over P=LO:HI"),
     "range upside down": (["transitions", *SOFTMAX, "L=32", "V=8", "--over", "P=4:3"], "lower end"),
     "range too narrow": (
