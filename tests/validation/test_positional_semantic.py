@@ -206,7 +206,7 @@ def test_transitions_along_omega_are_those_along_alpha():
     found = transitions(along, along.setup({"alpha": alpha}), over=(Rational(1, 5), Rational(2, 5)))
     for kind in ("coexistence", "observable-crossing"):
         omega = found.of(kind).value
-        back = transitions(THEORY, THEORY.setup({"omega": Rational(str(omega))}), over=(S(1), Rational(3, 2)))
+        back = transitions(THEORY, THEORY.setup({"omega": Rational(str(omega.value))}), over=(S(1), Rational(3, 2)))
         assert abs(back.of(kind).value.value - alpha) <= back.of(kind).value.error + 10 * omega.error
 
 
