@@ -18,12 +18,13 @@ import torch
 
 from derive.action import Setup
 from derive.catalogue import Theory, find
+from numerics.points import Number
 from numerics.store import Record, Store
 from simulate.experiment import setup_of
 from simulate.run import worked
 from simulate.verdict import Bar, Estimate, Outcome, Verdict, estimate, extrapolated, judge
 
-__all__ = ["Case", "Claim", "Expected", "Line", "Task", "Values", "compared", "lines", "measure", "tasks"]
+__all__ = ["Case", "Claim", "Expected", "Line", "Task", "Values", "compared", "known", "lines", "measure", "tasks"]
 
 Values = Mapping[str, float]
 Expected = Mapping[str, tuple[float, float]]
@@ -51,6 +52,11 @@ class Case:
     def setup(self) -> Setup:
         """The setup from the model alone, without a theory's result; raises `SetupError`."""
         return setup_of(self.experiment, self.parameters)
+
+
+def known(**numbers: Number) -> Expected:
+    """Numbers of the solvers with the bounds on their errors."""
+    return {name: (float(number), float(number.error)) for name, number in numbers.items()}
 
 
 Measure = Callable[[Case, int], Values]

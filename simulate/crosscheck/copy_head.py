@@ -21,12 +21,12 @@ from torch import Tensor
 
 from derive.catalogue import Theory
 from derive.copy_head.model import L, V, c, u
-from numerics.points import Kind, Number, Point, TransitionKind, Transitions
+from numerics.points import Kind, Point, TransitionKind, Transitions
 from numerics.stationary import minima
 from numerics.transitions import transitions
 from simulate.copy_head import CopyHead, Replica, one_hot, replicas, sequences, task
 from simulate.copy_head_observables import attention, order_parameters, population_loss
-from simulate.crosscheck.claims import Bars, Case, Claim, Expected, Values
+from simulate.crosscheck.claims import Bars, Case, Claim, Expected, Values, known
 from simulate.optimise import Adam, GradientDescent, Minimum, hysteresis, polish, settled
 from simulate.run import Method, drive, hessian_product, stiffness
 from simulate.verdict import Bar
@@ -58,6 +58,11 @@ def minima_of(theory: Theory, at: Case) -> list[Point]:
     return sorted(found, key=lambda point: float(point.order_parameters[first]))
 
 
+def _beside(theory: Theory, at: Case) -> Point:
+    """The minimum on the side of the case's start."""
+    return minima_of(theory, at)[0 if at.how["start"] == "zero" else -1]
+
+
 def _transitions(theory: Theory, at: Case) -> Transitions:
     return _along_control(theory, tuple(at.parameters.items()))
 
@@ -66,10 +71,6 @@ def _transitions(theory: Theory, at: Case) -> Transitions:
 def _along_control(theory: Theory, parameters: tuple[tuple[str, str], ...]) -> Transitions:
     action = theory.action()
     return transitions(action, action.setup(dict(parameters)), _DIGITS)
-
-
-def _known(**numbers: Number) -> Expected:
-    return {name: (float(number), float(number.error)) for name, number in numbers.items()}
 
 
 # --- one minimum ---
@@ -98,8 +99,8 @@ def _observed(head: CopyHead, minimum: Minimum) -> Values:
 
 def branch(theory: Theory, at: Case) -> Expected:
     """The action's minimum on the side of the start."""
-    point = minima_of(theory, at)[0 if at.how["start"] == "zero" else -1]
-    return {**_known(energy=point.action, **point.order_parameters, **point.observables), **_WHOLE}
+    point = _beside(theory, at)
+    return {**known(energy=point.action, **point.order_parameters, **point.observables), **_WHOLE}
 
 
 # --- the first-order transition ---
@@ -170,7 +171,7 @@ _WINDOW = 0.04
 
 
 def coexistence(theory: Theory, at: Case) -> Expected:
-    return _known(P=_transitions(theory, at).of("coexistence").value)
+    return known(P=_transitions(theory, at).of("coexistence").value)
 
 
 # --- the second-order transition ---
@@ -197,7 +198,7 @@ def onset(at: Case, seed: int) -> Values:
 
 
 def instability(theory: Theory, at: Case) -> Expected:
-    return _known(P=_transitions(theory, at).of("instability").value)
+    return known(P=_transitions(theory, at).of("instability").value)
 
 
 # --- the global minimum of the linear head ---
@@ -220,7 +221,7 @@ def _starts(head: CopyHead) -> list[Tensor]:
 
 def global_minimum(theory: Theory, at: Case) -> Expected:
     point = min(minima_of(theory, at), key=lambda each: float(each.action))
-    return {**_known(energy=point.action, **point.observables), **_WHOLE}
+    return {**known(energy=point.action, **point.observables), **_WHOLE}
 
 
 def crossover(at: Case, seed: int) -> Values:
@@ -242,7 +243,7 @@ def crossover(at: Case, seed: int) -> Values:
 
 
 def expected_crossover(theory: Theory, at: Case) -> Expected:
-    return _known(P=_transitions(theory, at).of("crossover").value)
+    return known(P=_transitions(theory, at).of("crossover").value)
 
 
 def loop(at: Case, seed: int) -> Values:
@@ -298,7 +299,7 @@ def _likeness(one: Tensor, other: Tensor) -> float:
 
 def ideal(theory: Theory, at: Case) -> Expected:
     """The derived loss of the unigram predictor, and the angles between attention on the plane and those of both."""
-    chain, point = theory.derivation(), minima_of(theory, at)[0 if at.how["start"] == "zero" else -1]
+    chain, point = theory.derivation(), _beside(theory, at)
     sizes = {L: int(at.parameters["L"]), V: int(at.parameters["V"])}
     square, _, hits, _ = (part.subs(sizes) for part in chain.value("attention plane"))
     place = {u: S.One, c: Float(str(point.observables["a_G"]))}

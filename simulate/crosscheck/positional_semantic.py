@@ -17,7 +17,7 @@ from torch import Tensor
 from derive.catalogue import Theory
 from numerics.evolution import Evolution
 from numerics.sectors import minima
-from simulate.crosscheck.claims import Bars, Case, Claim, Expected, Values
+from simulate.crosscheck.claims import Bars, Case, Claim, Expected, Values, known
 from simulate.message_passing import MessagePassing
 from simulate.optimise import polish
 from simulate.positional_semantic import STARTS, Student, samples_of, task
@@ -74,8 +74,7 @@ def fixed_point(theory: Theory, at: Case) -> Expected:
         for point in minima(evolution, evolution.setup(at.parameters), sector=at.how["start"])
         if point.name == at.how["start"]
     )
-    numbers = {**point.order_parameters, **point.observables}
-    return {name: (float(number), float(number.error)) for name, number in numbers.items()}
+    return known(**point.order_parameters, **point.observables)
 
 
 # --- message passing ---
