@@ -10,7 +10,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export MKL_NUM_THREADS = 1
 
-.PHONY: demo test test-all bench lint install clean
+.PHONY: demo test test-all bench gpu-check lint install clean
 
 # Two lanes for two cores: the checked derivation, and meanwhile the transitions and the picture.
 demo: install
@@ -29,6 +29,9 @@ test-all: install
 
 bench: install
 	$(PYTEST) -o addopts="--import-mode=importlib" -o python_files="bench_*.py" -o python_functions="bench_*" tests/bench
+
+gpu-check: install
+	$(BIN)/python -m tests.bench.devices
 
 lint: install
 	$(BIN)/ruff format --check .

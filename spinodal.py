@@ -775,12 +775,31 @@ def scan(
 @cli.command()
 @_setup_arguments
 @click.option(
-    "--method", default="lbfgs", show_default=True, metavar="NAME", help="lbfgs, gd, adam, langevin, message-passing."
+    "--method",
+    default="lbfgs",
+    show_default=True,
+    metavar="NAME",
+    help="lbfgs, gd, adam; mala or langevin, ula, sgld; message-passing.",
 )
-@click.option("--init", "start", metavar="START", help="Where to begin: zero, copy; or positional, semantic, random.")
+@click.option(
+    "--init", "start", metavar="START[,START]", help="Where to begin: zero, copy; positional, semantic, random."
+)
 @click.option("--seeds", default=4, show_default=True, type=click.IntRange(1, 10_000), help="Independent data sets.")
-@click.option("--steps", type=click.IntRange(1), help="The most steps; the method's own number by default.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="The step; by default from the curvature.")
+@click.option("--restarts", type=int, metavar="N", help="Starts on each data set, of which the lowest minimum counts.")
+@click.option("--chains", type=int, metavar="N", help="Chains on each data set, begun in every phase in turn.")
+@click.option("--steps", type=int, metavar="N", help="The most steps; the method's own number by default.")
+@click.option("--rate", type=float, metavar="X", help="The step; by default from the curvature.")
+@click.option("--share", type=float, metavar="X", help="How much of each step message passing takes; 1 by default.")
+@click.option("--tolerance", type=float, metavar="X", help="The gradient norm of a minimum.")
+@click.option("--batch", type=int, metavar="N", help="Sequences in a mini-batch of sgld; by default half of them.")
+@click.option("--rank", type=int, metavar="N", help="Factor the copy head, G = Q K^T/sqrt(N).")
+@click.option("--joint", is_flag=True, default=None, help="Train or sample W too, instead of integrating it out.")
+@click.option(
+    "--chunk", type=int, metavar="N", help="Sequences worked on at a time; by default those that fit the memory."
+)
+@click.option(
+    "--sweep", metavar="NAME=LO:HI:N[:log]", help="Minima along the control, up and down, each from the last."
+)
 @click.option("--device", "on", default="cpu", show_default=True, metavar="NAME", help="cpu, cuda or auto.")
 @click.option("--out", type=Folder(), metavar="DIR", help="A record store, with checkpoints.")
 @click.option("--resume", is_flag=True, help="Go on with the store that is there.")
@@ -788,40 +807,53 @@ def scan(
 def simulate(
     theory: str,
     words: tuple[str, ...],
-    method: str,
-    start: str | None,
     seeds: int,
-    steps: int | None,
-    rate: float | None,
-    on: str,
+    sweep: str | None,
     out: Path | None,
     resume: bool,
     as_json: bool,
     quiet: bool,
+    **how: Any,
 ) -> None:
-    """Train or sample a model of the theory for some seeds, and observe it; d=500 sets the dimension where there is one."""
+    """Train or sample a model of the theory for some seeds, and observe it; d=500 sets the dimension where there is one.
+
+    Of chains, R-hat and the effective sizes say whether they have met; where not, the exit code is 3.
+    """
     values = _pairs(words)
     _theory(theory)
-    from numerics import present
     from simulate import experiment as room
+    from simulate import table
+    from simulate.plan import planned
 
-    with _arguments():
-        plan = room.planned(theory, values, method, start, on, steps, rate)
+    with _experimenting():
+        plan = planned(theory, values, ladder=_ladder(sweep, theory), **how)
     with _store(out, plan.about | {"points": str(seeds)}, resume) as store, _experimenting():
         records = list(room.run(plan, range(seeds), store, quiet))
-    found = room.summary(records)
-    unfinished = [record for record in records if record.status != "ok"]
+    found = room.summaries(plan, records)
+    unfinished = list(dict.fromkeys(record.status for record in records if record.status != "ok"))
     if as_json:
-        observables = {name: {"mean": mean, "standard_error": error} for name, (mean, error) in found.items()}
-        head = {"schema": 1, "theory": theory, "setup": plan.setup.as_text(), "about": plan.about, "seeds": seeds}
-        _print_json({**head, "observables": observables, "status": unfinished[0].status if unfinished else "ok"})
+        head = {"schema": 1, "theory": theory, "setup": plan.values, "about": plan.about, "seeds": seeds}
+        _print_json({**head, **table.as_json(plan, found), "status": unfinished[0] if unfinished else "ok"})
     else:
-        rows = [(n, f"{mean:.8g}", "" if error is None else f"{error:.2g}") for n, (mean, error) in found.items()]
         click.echo(f"{theory}: {plan.text}; {seeds} seeds\n")
-        click.echo(present.table(("observable", "mean", "standard error"), rows))
+        click.echo(table.as_text(plan, found))
     if unfinished:
-        _complain(f"{len(unfinished)} of {seeds} runs did not arrive: {unfinished[0].status}")
+        missed = sum(record.status != "ok" for record in records)
+        _complain(f"{missed} of {len(records)} runs did not reach what was asked: {unfinished[0]}")
         raise click.exceptions.Exit(NOT_REACHED)
+
+
+def _ladder(sweep: str | None, theory: str) -> tuple[Rational, ...]:
+    """The values of the control in ``--sweep``."""
+    from numerics.scan import parse_axis
+    from simulate.models import control_of
+
+    if sweep is None:
+        return ()
+    axis, control = parse_axis(sweep), control_of(theory).name
+    if axis.name != control:
+        raise BadInput(f"--sweep {sweep}: a sweep goes along the control, {control}=LO:HI:N")
+    return axis.values
 
 
 @contextmanager
@@ -890,7 +922,7 @@ def crosscheck(
     with _measurements(out, about, resume) as store:
         if not quiet:
             _tell(table.budgets(claims, quick))
-        with _bar(quiet, desc="measurements", total=len(todo)) as bar:
+        with _solving(), _bar(quiet, desc="measurements", total=len(todo)) as bar:
             room.measure(todo, store, workers, lambda task: bar.update())
         with _progress(quiet) as progress:
             found = room.compared(claims, store, quick, progress)

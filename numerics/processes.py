@@ -1,4 +1,7 @@
-"""One function of several arguments at once, on the cores of this machine."""
+"""One function of several arguments at once, on the cores of this machine.
+
+A worker is interrupted by its parent only, from before it begins, and does not outlive it.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,17 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
 
 from numerics.points import SolverError
 
-__all__ = ["mapped"]
+__all__ = ["mapped", "worked"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_held: tuple[Callable[[Any], Any], Sequence[Any]]  # of a worker
+_held: tuple[Callable[[Any], Any], Sequence[Any]]  # of a forked worker
 
 
 def mapped(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
@@ -29,30 +33,68 @@ def mapped(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
     are pickled. Raises what ``function`` raises, and `SolverError` where a worker is killed.
     """
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-    if min(cores, len(items)) < 2 or multiprocessing.parent_process() is not None:
-        yield from map(function, items)
-        return
+    if _alone(items, cores):
+        return map(function, items)
+    return _spread("fork", _of, range(len(items)), cores, (function, items))
+
+
+def worked(function: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
+    """The same by ``workers`` processes that begin afresh, for what a fork breaks: torch waits for threads left behind.
+
+    One after the other for one worker, and within a worker. ``function`` is imported there, and items are pickled too.
+    """
+    if workers < 1:
+        raise ValueError(f"the number of workers must be at least 1, not {workers}")
+    return map(function, items) if _alone(items, workers) else _spread("spawn", function, items, workers)
+
+
+def _alone(items: Sequence[object], workers: int) -> bool:
+    return min(workers, len(items)) < 2 or multiprocessing.parent_process() is not None
+
+
+def _spread(
+    start: Literal["fork", "spawn"],
+    function: Callable[[Any], R],
+    items: Sequence[Any],
+    workers: int,
+    held: tuple[Any, ...] = (),
+) -> Iterator[R]:
     others = {*multiprocessing.active_children()}
-    fork = multiprocessing.get_context("fork")
-    workers = ProcessPoolExecutor(min(cores, len(items)), fork, initializer=_hold, initargs=(function, items))
+    context = multiprocessing.get_context(start)
+    pool = ProcessPoolExecutor(min(workers, len(items)), context, initializer=_begin, initargs=held)
     try:
-        yield from workers.map(_of, range(len(items)))
+        with _uninterrupted():
+            results = pool.map(function, items)
+        yield from results
     except BrokenProcessPool:
         raise SolverError(
-            "a process that was solving a part of this has been killed; is there enough memory?"
+            "a process that was working on a part of this has been killed; is there enough memory?"
         ) from None
     except BaseException:  # an interrupt does not wait for what is running
         for worker in {*multiprocessing.active_children()} - others:
             worker.terminate()
         raise
     finally:
-        workers.shutdown(cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
 
 
-def _hold(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
-    """How a worker begins: it is interrupted by its parent only, and does not outlive it."""
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Inside, an interrupt waits; a process that starts here inherits that, and is deaf while it still imports."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(*held: Any) -> None:
     global _held
-    _held = (function, items)
+    if held:
+        _held = held
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
 

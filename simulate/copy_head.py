@@ -358,7 +358,7 @@ class CopyHead:
         if not 1 <= size <= int(counts.min()):
             raise SetupError(f"a mini-batch of {size} sequences must have from 1 to {int(counts.min())}")
         firsts = counts.cumsum(0) - counts
-        share = (size / counts).to(self.device, self.dtype)[:, None, None]
+        share = (size / counts.double()).to(self.device, self.dtype)[:, None, None]
 
         def estimate(theta: Tensor, noise: Noise) -> Tensor:
             drawn = [

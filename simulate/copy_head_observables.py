@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from simulate.copy_head import CopyHead, Task, copied, merged, one_hot, sequences, weights
-from simulate.run import Tensors
+from simulate.run import Tensors, accuracy
 
 __all__ = [
     "Entries",
@@ -160,13 +160,13 @@ def trained_loss(head: CopyHead, theta: Tensor) -> Tensor:
     return 1 + fit / positions
 
 
-def population_loss(head: CopyHead, theta: Tensor, tolerance: float = 1e-10) -> tuple[Tensor, Tensor]:
+def population_loss(head: CopyHead, theta: Tensor, tolerance: float | None = None) -> tuple[Tensor, Tensor]:
     """Loss per position on all V^L sequences, exact for linear and by quadrature for softmax attention, and its error.
 
-    The error is the change on the last halving of the step, which is halved until it is below ``tolerance``.
-    Raises `ArithmeticError` where it is not reached.
+    The error is the change on the last halving of the step, which is halved until it is below ``tolerance``, by
+    default what the precision of ``theta`` allows. Raises `ArithmeticError` where it is not reached.
     """
-    task = head.task
+    task, tolerance = head.task, accuracy(theta) if tolerance is None else tolerance
     values, errors = theta.new_zeros(len(theta)), theta.new_zeros(len(theta))
     places = torch.split(torch.arange(task.L, device=theta.device), max(1, _KEYS // (task.L * task.V**2)))
     moments = zip(head.readout(theta), _second_moment(head, theta), strict=True)
@@ -191,6 +191,10 @@ class _Queries:
     W: Tensor
     K: Tensor
 
+    @property
+    def _every(self) -> Tensor:
+        return torch.arange(len(self.places), device=self.places.device)
+
     def loss(self, tolerance: float) -> tuple[Tensor, Tensor]:
         first, second = self.by_token[:, :, None, :], self.by_place[:, :, :, None]
         if self.task.attention == "softmax":
@@ -203,7 +207,7 @@ class _Queries:
         """Probabilities of a key's token: uniform, but for the query's own key, (places, V, L, V)."""
         V = self.task.V
         law = self.W.new_full((len(self.places), V, self.task.L, V), 1 / V)
-        law[torch.arange(len(law)), :, self.places] = torch.eye(V, dtype=law.dtype, device=law.device)
+        law[self._every, :, self.places] = torch.eye(V, dtype=law.dtype, device=law.device)
         return law
 
     def _averages(self, weight: Tensor, law: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -214,7 +218,7 @@ class _Queries:
         own = (mean * weight * self.K.diagonal()).sum((-2, -1))
         total = mean.sum(-2)
         square = (total @ self.K * total).sum(-1) + own - (mean @ self.K * mean).sum((-2, -1))
-        every, target = torch.arange(len(law)), (self.places - self.task.shift) % self.task.L
+        every, target = self._every, (self.places - self.task.shift) % self.task.L
         there, there_mean = law[every, :, target], mean[every, :, target]
         hit = (there * ((total - there_mean) @ self.W)).sum(-1) + (there_mean * self.W.diagonal()).sum(-1)
         return hit, square, mass.log().sum((-2, -1))
@@ -241,9 +245,9 @@ def _trapezoid(
     """One plus the integral, the step halved until it changes by less than ``tolerance``, and that change."""
     count = math.ceil((high - low) / _STEP)
     step = (high - low) / count
-    value = step * sum((integrand(low + step * k) for k in range(count + 1)), torch.zeros(()))
+    value = step * torch.stack([integrand(low + step * k) for k in range(count + 1)]).sum()
     for _ in range(_HALVINGS):
-        between = step * sum((integrand(low + step * (k + 0.5)) for k in range(count)), torch.zeros(()))
+        between = step * torch.stack([integrand(low + step * (k + 0.5)) for k in range(count)]).sum()
         finer = (value + between) / 2
         error, value, step, count = (finer - value).abs(), finer, step / 2, 2 * count
         if error <= tolerance:

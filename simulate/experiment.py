@@ -1,262 +1,322 @@
-"""One experiment from its description: a theory's setup trained or sampled for some seeds, and what is observed.
+r"""One experiment from its description: a theory's setup trained or sampled for some seeds, and what is observed.
 
+.. math:: \hat O = \frac{1}{S} \sum_{s=1}^{S} O(\theta_s), \qquad
+          \theta_s = \mathrm{argmin}_k E_s(\theta_k) \;\text{ or }\; O(\theta_s) \to \langle O \rangle_s
+          \text{ over chains } k
+
+Every seed is one data set. Its rows are restarts, of which the lowest counts, or chains, which begin in every phase.
 Every seed is a record of a store as soon as it is done; a run that goes step by step leaves a checkpoint beside it, so
 that one that is stopped goes on in the same bits.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from derive.action import Setup, SetupError, validated
-from derive.copy_head import model as copy_head_model
-from derive.positional_semantic import model as positional_semantic_model
+from derive.copy_head.model import T
 from numerics.store import Record, Store
-from simulate import copy_head, positional_semantic
-from simulate.copy_head_observables import measure, order_parameters
-from simulate.langevin import Metropolis
-from simulate.message_passing import MessagePassing
-from simulate.optimise import Adam, GradientDescent, polish, settled
-from simulate.run import SILENT, Energy, Method, Noise, Tensors, device, drive, stiffness, threads
+from simulate.langevin import Diagnosis, Langevin, Metropolis, StochasticLangevin, diagnose, occupation
+from simulate.models import SAMPLERS, Prepared, Values, family_of
+from simulate.optimise import Adam, GradientDescent, UnfinishedError, hysteresis, polish, settled
+from simulate.plan import BURN, THIN, Plan, at
+from simulate.run import BudgetError, Method, Noise, Tensors, drive, stiffness, threads
 from simulate.verdict import estimate
 
-__all__ = ["METHODS", "Plan", "planned", "run", "setup_of", "summary"]
+__all__ = ["Summary", "run", "summaries"]
 
-METHODS = ("lbfgs", "gd", "adam", "langevin", "message-passing")
-_STEPS = {"gd": 20_000, "adam": 20_000, "langevin": 2000, "message-passing": 300}
-_ADAM_RATE = 0.003
-_DESCENT_RATE = 0.5
-"""In units of one over the largest curvature at the start; that of a double well is twice as large at its minima."""
-_METROPOLIS_RATE = 2.0
-"""In units of dimension^(-1/3) over the largest curvature: from a fourth to most of the moves are accepted."""
-_THIN = 5
-_BURN = 0.2
-"""The share of the steps of a chain in which it forgets its start."""
-
-Values = Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is done: the setup, the ``start``, the method with its numbers (`None`: its own), the device, ``d`` if any."""
-
-    setup: Setup
-    method: str
-    start: str
-    on: str = "cpu"
-    steps: int | None = None
-    rate: float | None = None
-    tolerance: float = 1e-5
-    d: int | None = None
-
-    @property
-    def text(self) -> str:
-        """In one line."""
-        values = self._values | ({"d": str(self.d)} if self.d else {})
-        shown = ", ".join(f"{name} = {value}" for name, value in values.items())
-        return f"{shown}; {self.method} from {self.start} on {self.on}"
-
-    @property
-    def _values(self) -> dict[str, str]:
-        _, control = _MODELS[self.setup.theory.partition("/")[0]]
-        return {**self.setup.as_text(), control.name: str(self.setup.control)}
-
-    @property
-    def about(self) -> dict[str, str]:
-        """What a store of this experiment is made for."""
-        numbers = {"steps": self.steps, "rate": self.rate, "tolerance": self.tolerance, "d": self.d}
-        return {
-            "theory": self.setup.theory,
-            "parameters": ", ".join(f"{name}={text}" for name, text in sorted(self._values.items())),
-            "method": self.method,
-            "start": self.start,
-            "device": self.on,
-            **{name: str(value) for name, value in numbers.items()},
-        }
-
-
-def planned(
-    theory: str,
-    values: Mapping[str, str],
-    method: str = METHODS[0],
-    start: str | None = None,
-    on: str = "cpu",
-    steps: int | None = None,
-    rate: float | None = None,
-) -> Plan:
-    """The plan for the values of a command line; raises `SetupError` for a method or a start that is none."""
-    left, d = dict(values), None
-    if theory == "positional-semantic":
-        text = left.pop("d", _DIMENSION)
-        if not (text.isascii() and text.isdigit()):
-            raise SetupError(f"d = {text} must be a whole number of dimensions")
-        d = int(text)
-    setup, starts = setup_of(theory, left), _STARTS[theory.partition("/")[0]]
-    for kind, name, known in (("method", method, METHODS), ("start", start or starts[0], starts)):
-        if name not in known:
-            raise SetupError(f"there is no {kind} {name!r} for {theory}; there are {', '.join(known)}")
-    return Plan(setup, method, start or starts[0], on, steps, rate, d=d)
-
-
-_STARTS = {"copy-head": ("zero", "copy"), "positional-semantic": positional_semantic.STARTS}
-
-
-def setup_of(theory: str, values: Mapping[str, object]) -> Setup:
-    """The setup from the model alone, without a theory's result; raises `SetupError`, also where there is no experiment."""
-    family = theory.partition("/")[0]
-    if family not in _MODELS:
-        raise SetupError(f"{theory} has no experiment")
-    parameters, control = _MODELS[family]
-    return validated(theory, parameters, control, values)
-
-
-_MODELS = {
-    "copy-head": (copy_head_model.PARAMETERS, copy_head_model.CONTROL),
-    "positional-semantic": (positional_semantic_model.DEFAULT.parameters, positional_semantic_model.CONTROL),
-}
-_DIMENSION = "1000"
-
-
-# --- the two experiments ---
+_RATES = {"gd": 0.5, "ula": 0.2, "sgld": 0.05, "mala": 2.0}
+"""In units of one over the largest curvature at the starts of descent or the minima of chains; of the law of an unadjusted
+chain the stiffest variance is off by half of it. With Metropolis' test also of dimension^(-1/3): most moves are accepted."""
+_HORIZON = 0.25
+"""The share of the steps after which a decreasing step falls off."""
+_PHASE = 1e-4
+"""The gradient norm at which chains begin."""
+_SAME_MINIMUM, _SAME_PHASE = 1e-6, 1e-2
+"""Energies, relative, and order parameters that differ by less are of one minimum and of one phase."""
+_APART = 0.5
+"""Shares of the draws that differ by more are of chains that stay where they began."""
+_ROUNDING = 1e-12
+_MET, _ENOUGH = 1.01, 400
+"""The largest R-hat and the smallest effective size of chains that agree (Vehtari et al. 2021)."""
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """An energy with the state to begin in, what is observed of a state at the end, and what of each draw of a chain."""
+class _Found:
+    """What is observed at the end of a run, with the errors of sampling, and how it ended."""
 
-    energy: Energy
-    start: Tensor
-    about: Mapping[str, str]
-    observe: Callable[[Tensor], Values]
-    each: Callable[[Tensors], Tensors]
-    noise: Noise
-    temperature: float
-    passing: Method | None = None
-
-
-def _copy_head(plan: Plan, seed: int) -> _Prepared:
-    task = copy_head.task(plan.setup)
-    head = copy_head.CopyHead(task, copy_head.replicas(plan.setup, [seed]), plan.on)
-
-    def observe(theta: Tensor) -> Values:
-        seen = measure(head, theta)
-        losses = {"trained_loss": seen.trained, "fresh_loss": seen.fresh, "loss": seen.population}
-        return {name: float(value) for name, value in {"energy": seen.energy, **seen.order, **losses}.items()}
-
-    def each(now: Tensors) -> Tensors:
-        return {"energy": now["energy"], **order_parameters(head, now["theta"])}
-
-    return _Prepared(head.energy, head.begin(plan.start), head.about(), observe, each, head.noise(), task.T)
-
-
-def _positional_semantic(plan: Plan, seed: int) -> _Prepared:
-    if plan.d is None or plan.setup.control is None:
-        raise SetupError("positional-semantic needs alpha (number of training samples per dimension); give alpha=VALUE")
-    task = positional_semantic.task(plan.setup, plan.d)
-    counts = (positional_semantic.samples_of(task, float(plan.setup.control)),)
-    student = positional_semantic.Student(task, seed, counts, device(plan.on))
-
-    def observe(theta: Tensor) -> Values:
-        seen = student.overlaps(theta)
-        (eps_g, _), *_ = student.test_errors(theta)
-        named = {f"{name}_{token + 1}": seen[name].flatten()[token] for name in ("q", "theta", "m") for token in (0, 1)}
-        return {name: float(value) for name, value in {**named, "e": seen["e"], "eps_g": eps_g}.items()}
-
-    passing = MessagePassing(student) if plan.method == "message-passing" else None
-    return _Prepared(
-        student.energy, student.begin(plan.start), student.about(), observe, _overlaps(student), SILENT, 0.0, passing
-    )
-
-
-def _overlaps(student: positional_semantic.Student) -> Callable[[Tensors], Tensors]:
-    return lambda now: student.overlaps(now["theta"])
-
-
-_EXPERIMENTS = {"copy-head": _copy_head, "positional-semantic": _positional_semantic}
-
-
-# --- a run ---
+    values: Values = field(default_factory=dict)
+    errors: Values = field(default_factory=dict)
+    status: str = "ok"
 
 
 def run(plan: Plan, seeds: Iterable[int], store: Store | None = None, quiet: bool = True) -> Iterator[Record]:
     """The records of all seeds, on one thread each, those that ``store`` holds looked up.
 
-    The status says if a descent did not arrive. Raises `SetupError` for a method that is not this theory's, and what
-    the simulators raise.
+    The status says if a descent did not arrive, if chains have not met or if a run broke down: the other seeds go on.
+    Raises `CheckpointError` for a checkpoint of something else.
     """
-    device(plan.on)
     for seed in seeds:
-        inputs = {**plan.about, "seed": str(seed)}
-        record = None if store is None else store.get(_KIND, inputs)
-        if record is None:
+        inputs = [{**plan.about, "seed": str(seed), **place} for place in plan.places]
+        there = [None if store is None else store.get(_KIND, each) for each in inputs]
+        records = [record for record in there if record is not None]
+        if len(records) < len(inputs):
             begin = time.perf_counter()
             with threads(1):
-                values, status = _done(plan, seed, None if store is None else store.folder / f"seed-{seed}.pt", quiet)
-            texts = {name: repr(value) for name, value in values.items()}
+                found = _done(plan, seed, None if store is None else store.folder / f"seed-{seed}.pt", quiet)
             made_with = {"torch": torch.__version__, "threads": "1"}
-            seconds = time.perf_counter() - begin
-            record = Record(_KIND, inputs, texts, status=status, made_with=made_with, seconds=seconds)
+            seconds = (time.perf_counter() - begin) / len(found)
+            records = [
+                Record(_KIND, each, _texts(one.values), _texts(one.errors), one.status, "", made_with, seconds)
+                for each, one in zip(inputs, found, strict=True)
+            ]
             if store is not None:
-                store.append([record])
-        yield record
+                store.append(records)
+        yield from records
 
 
 _KIND = "run"
 
 
-def _done(plan: Plan, seed: int, checkpoint: Path | None, quiet: bool) -> tuple[Values, str]:
-    """What is observed at the end of a run, and how it ended."""
-    prepared = _EXPERIMENTS[plan.setup.theory.partition("/")[0]](plan, seed)
-    if plan.method == "lbfgs":
-        return prepared.observe(polish(prepared.energy, prepared.start, plan.tolerance).theta), "ok"
-    steps, method = plan.steps or _STEPS[plan.method], _method(plan, prepared)
-    if plan.method == "langevin":
-        ended = drive(
-            method,
-            prepared.start,
-            steps,
-            observe=prepared.each,
-            burn=int(_BURN * steps),
-            thin=_THIN,
-            about=prepared.about,
-            checkpoint=checkpoint,
-            quiet=quiet,
-        )
-        means = {name: float(draws.mean()) for name, draws in ended.draws.items()}
-        return {**means, "accepted": float(ended.now["accepted"]) / ended.count}, "ok"
-    until = settled(plan.tolerance)
-    ended = drive(method, prepared.start, steps, until=until, about=prepared.about, checkpoint=checkpoint, quiet=quiet)
-    norm = float(ended.now["gradient"].norm())
+def _texts(values: Values) -> dict[str, str]:
+    return {name: repr(value) for name, value in values.items()}
+
+
+def _done(plan: Plan, seed: int, checkpoint: Path | None, quiet: bool) -> list[_Found]:
+    """What is found at every place of the plan."""
+    try:
+        if plan.ladder:
+            return _swept(plan, seed)
+        prepared = family_of(plan.setup.theory).prepare(plan, seed)
+        if plan.method == "lbfgs":
+            return [_polished(plan, prepared)]
+        driven = _sampled if plan.method in SAMPLERS else _descended
+        return [driven(plan, prepared, checkpoint, quiet)]
+    except torch.OutOfMemoryError:
+        raise BudgetError(f"{plan.on} has no memory left; give a smaller chunk, or fewer rows") from None
+    except ArithmeticError as error:
+        return [_Found(status=f"seed {seed}: {error}")] * len(plan.places)
+
+
+# --- training ---
+
+
+def _polished(plan: Plan, prepared: Prepared) -> _Found:
+    """The lowest of the minima that L-BFGS reaches."""
+    minima, missed = [], []
+    for start in torch.split(prepared.begin(plan.phases), 1):
+        try:
+            minima.append(polish(prepared.one, start, plan.numbers["tolerance"]))
+        except UnfinishedError as error:
+            missed.append(error)
+    if not minima:
+        raise missed[0]
+    best = min(minima, key=lambda minimum: minimum.energy)
+    status = f"{len(missed)} of {len(plan.phases)} starts: {missed[0]}" if missed else "ok"
+    return _Found({**prepared.observe(best.theta), **_filtered([one.energy for one in minima])}, status=status)
+
+
+def _descended(plan: Plan, prepared: Prepared, checkpoint: Path | None, quiet: bool) -> _Found:
+    """The lowest of the rows after all of them have settled."""
+    until, start = settled(plan.numbers["tolerance"]), prepared.begin(plan.phases)
+    curvature = math.nan
+    if plan.method == "gd" and plan.numbers["rate"] is None:
+        every = family_of(plan.setup.theory).starts
+        curvature = max(_stiffest(prepared, prepared.begin([phase] * len(start))[:1]) for phase in every)
+    method = _method(plan, prepared, curvature)
+    ended = drive(
+        method,
+        start,
+        plan.numbers["steps"],
+        until=until,
+        about=_kept(plan, prepared),
+        checkpoint=checkpoint,
+        quiet=quiet,
+    )
+    energies, norm = ended.now["energy"], float(ended.now["gradient"].norm(dim=-1).max())
+    best = int(energies.argmin())
+    values = {**prepared.observe(ended.now["theta"][best : best + 1]), **_filtered(energies.tolist())}
     status = "ok" if until(ended.now) else f"the gradient norm is {norm:.2g} after {ended.count} steps"
-    return {**prepared.observe(ended.now["theta"]), "gradient_norm": norm, "steps": float(ended.count)}, status
+    return _Found({**values, "gradient_norm": norm, "steps": float(ended.count)}, status=status)
 
 
-def _method(plan: Plan, prepared: _Prepared) -> Method:
-    """The method with the rate that is asked for, or one that the curvature at the start allows."""
-    if plan.method == "message-passing":
-        if prepared.passing is None:
-            raise SetupError(f"{plan.setup.theory} has no message passing; positional-semantic has")
+def _filtered(energies: Sequence[float]) -> Values:
+    """Which share of the restarts is ``trapped`` above the lowest minimum, and how high the highest is above it."""
+    if len(energies) == 1:
+        return {}
+    lowest = min(energies)
+    above = [energy - lowest > _SAME_MINIMUM * max(1.0, abs(lowest)) for energy in energies]
+    return {"trapped": sum(above) / len(above), "excess": max(energies) - lowest}
+
+
+def _swept(plan: Plan, seed: int) -> list[_Found]:
+    """The minima on the way up and on the way down, each begun where the last ended."""
+    rungs = [family_of(plan.setup.theory).prepare(at(plan, control), seed) for control in plan.ladder]
+    start, noise = rungs[0].begin(plan.phases), Noise.of([seed], "sweep")
+    ways = hysteresis([rung.one for rung in rungs], start, noise, tolerance=plan.numbers["tolerance"])
+    return [_Found(rung.observe(end.theta)) for way in ways for rung, end in zip(rungs, way, strict=True)]
+
+
+# --- sampling ---
+
+
+def _sampled(plan: Plan, prepared: Prepared, checkpoint: Path | None, quiet: bool) -> _Found:
+    """Means over chains that begin at the minima of their phases, and whether they have met."""
+    assert prepared.each is not None
+    steps, begun = plan.numbers["steps"], prepared.begin(plan.phases)
+    rows = {phase: plan.phases.index(phase) for phase in plan.starts}
+    minima = {phase: polish(prepared.one, begun[row : row + 1], _PHASE).theta for phase, row in rows.items()}
+    start = torch.cat([minima[phase] for phase in plan.phases])
+    places = prepared.each({"theta": start, "energy": prepared.energy(start)})["a_G"]
+    curvature = max(_stiffest(prepared, minimum) for minimum in minima.values())
+    # From the depth of a minimum, where most directions gain energy, Metropolis' test lets few moves go.
+    start = start + math.sqrt(_temperature(plan) / curvature) * prepared.noise.normal(start)
+    method = _method(plan, prepared, curvature)
+    ended = drive(
+        method,
+        start,
+        steps,
+        observe=prepared.each,
+        burn=int(BURN * steps),
+        thin=THIN,
+        about=_kept(plan, prepared),
+        checkpoint=checkpoint,
+        quiet=quiet,
+    )
+    means = {name: float(draws.mean()) for name, draws in ended.draws.items()}
+    means |= _occupied(plan.phases, {phase: float(places[row]) for phase, row in rows.items()}, ended.draws["a_G"])
+    if "accepted" in ended.now:
+        means["accepted"] = float(ended.now["accepted"].mean()) / ended.count
+    return _diagnosed(ended.draws, means)
+
+
+def _diagnosed(draws: Tensors, means: Values) -> _Found:
+    """The ``means`` with R-hat, effective sizes and errors of the ``draws`` of each observable that varies."""
+    try:
+        seen = {name: diagnose(each) for name, each in draws.items() if _varies(each)}
+    except ValueError as error:
+        return _Found(means, status=f"{error}; take a smaller rate")
+    values = dict(means)
+    for name, one in seen.items():
+        values |= {f"{name}.r_hat": one.r_hat, f"{name}.ess_bulk": one.bulk, f"{name}.ess_tail": one.tail}
+    return _Found(values, {name: one.error for name, one in seen.items()}, _met(seen, means))
+
+
+def _varies(draws: Tensor) -> bool:
+    """By more than rounding: the mass of a softmax does not."""
+    return float(draws.max() - draws.min()) > _ROUNDING * float(draws.abs().max())
+
+
+def _occupied(begun: Sequence[str], places: Values, draws: Tensor) -> Values:
+    """The share of the draws in the phase of largest a_G, for each phase that chains begin in; none where those are one.
+
+    ``places`` are the a_G of the minima: a draw belongs to the nearer one.
+    """
+    low, high = min(places.values()), max(places.values())
+    if high - low < _SAME_PHASE:
+        return {}
+    top = max(places, key=lambda phase: places[phase])
+    return {f"in_{top}_from_{phase}": x for phase, x in occupation(draws, begun, (low + high) / 2).items()}
+
+
+def _met(seen: Mapping[str, Diagnosis], means: Values) -> str:
+    """Whether chains that were ``seen`` agree, and if not, whether they stay in the phases that they began in."""
+    if not seen:
+        return "no chain moves; take a smaller rate"
+    worst = max(seen, key=lambda name: seen[name].r_hat)
+    fewest = min(min(one.bulk, one.tail) for one in seen.values())
+    if seen[worst].r_hat <= _MET and fewest >= _ENOUGH:
+        return "ok"
+    status = (
+        f"the chains have not met: R-hat is {seen[worst].r_hat:.3g} of {worst} (at most {_MET}), the least effective"
+        f" size {fewest:.3g} (at least {_ENOUGH})"
+    )
+    shares = {name: share for name, share in means.items() if name.startswith("in_")}
+    if shares and max(shares.values()) - min(shares.values()) > _APART:
+        text = ", ".join(f"{name} = {share:.3g}" for name, share in shares.items())
+        return f"{status}; near a first-order transition chains do not cross ({text}): begin in one phase to sample it"
+    return f"{status}; take more steps or chains"
+
+
+def _stiffest(prepared: Prepared, state: Tensor) -> float:
+    """The size of the largest curvature, which at a saddle may be negative."""
+    return abs(float(stiffness(prepared.one, state)))
+
+
+def _temperature(plan: Plan) -> float:
+    return float(plan.setup.values[T])
+
+
+def _method(plan: Plan, prepared: Prepared, curvature: float) -> Method:
+    """The method with the rate that is asked for, or one that the largest ``curvature`` allows."""
+    if prepared.passing is not None:
         return prepared.passing
+    rate = plan.numbers["rate"]
+    if rate is None:
+        rate = _RATES[plan.method] / curvature
+        if plan.method == "mala":
+            rate *= prepared.dimension ** (-1 / 3)
     if plan.method == "adam":
-        return Adam(prepared.energy, _ADAM_RATE if plan.rate is None else plan.rate)
-    curvature = abs(float(stiffness(prepared.energy, prepared.start)))  # at a saddle the largest is negative
+        return Adam(prepared.energy, rate)
     if plan.method == "gd":
-        return GradientDescent(prepared.energy, _DESCENT_RATE / curvature if plan.rate is None else plan.rate)
-    rate = _METROPOLIS_RATE * prepared.start.numel() ** (-1 / 3) / curvature if plan.rate is None else plan.rate
-    return Metropolis(prepared.energy, prepared.temperature, rate, prepared.noise)
+        return GradientDescent(prepared.energy, rate)
+    temperature = _temperature(plan)
+    if prepared.estimate is not None:
+        horizon = _HORIZON * plan.numbers["steps"]
+        return StochasticLangevin(prepared.estimate, temperature, rate, prepared.noise, horizon)
+    kind = Metropolis if plan.method == "mala" else Langevin
+    return kind(prepared.energy, temperature, rate, prepared.noise)
 
 
-def summary(records: Sequence[Record]) -> dict[str, tuple[float, float | None]]:
-    """Every observable's mean over the seeds and its standard error, which a single seed does not have."""
-    found: dict[str, tuple[float, float | None]] = {}
-    for name in sorted(records[0].values):
-        samples = [float(record.values[name]) for record in records]
-        each = estimate(samples) if len(samples) > 1 else None
-        found[name] = (samples[0], None) if each is None else (each.value, each.error)
+def _kept(plan: Plan, prepared: Prepared) -> Mapping[str, str]:
+    """What a checkpoint is made for."""
+    return {"start": ", ".join(plan.starts), "batch": str(plan.numbers.get("batch")), **prepared.about}
+
+
+# --- over the seeds ---
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An observable's mean over the seeds and its standard error, which a single seed does not have.
+
+    Of chains also the part of it from sampling, the largest R-hat and the smallest effective sizes.
+    """
+
+    mean: float
+    standard_error: float | None = None
+    mcse: float | None = None
+    r_hat: float | None = None
+    ess_bulk: float | None = None
+    ess_tail: float | None = None
+
+
+def summaries(plan: Plan, records: Sequence[Record]) -> list[tuple[Mapping[str, str], dict[str, Summary]]]:
+    """At every place of the plan, a summary of each observable; nothing of seeds that broke down."""
+    return [(place, _summary([one for one in records if place.items() <= one.inputs.items()])) for place in plan.places]
+
+
+def _summary(records: Sequence[Record]) -> dict[str, Summary]:
+    found: dict[str, Summary] = {}
+    for name in sorted({name for record in records for name in record.values if "." not in name}):
+        samples = _column(records, name)
+        errors = [float(record.errors[name]) for record in records if name in record.errors]
+        found[name] = Summary(
+            sum(samples) / len(samples),
+            estimate(samples).error if len(samples) > 1 else None,
+            math.hypot(*errors) / len(errors) if errors else None,
+            max(_column(records, f"{name}.r_hat"), default=None),
+            min(_column(records, f"{name}.ess_bulk"), default=None),
+            min(_column(records, f"{name}.ess_tail"), default=None),
+        )
     return found
+
+
+def _column(records: Sequence[Record], name: str) -> list[float]:
+    return [float(record.values[name]) for record in records if name in record.values]

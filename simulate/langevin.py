@@ -19,10 +19,10 @@ from torch import Tensor
 
 from simulate.run import Energy, Noise, Tensors, value_and_gradient
 
-__all__ = ["Diagnosis", "Langevin", "Metropolis", "StochasticLangevin", "diagnose", "occupation"]
+__all__ = ["LEAST_DRAWS", "Diagnosis", "Langevin", "Metropolis", "StochasticLangevin", "diagnose", "occupation"]
 
 _TAIL = (0.05, 0.95)
-_LEAST_DRAWS = 4
+LEAST_DRAWS = 4
 
 
 def _refuse_bad(rate: float, temperature: float) -> None:
@@ -152,8 +152,8 @@ def diagnose(draws: Tensor) -> Diagnosis:
     """
     from arviz_stats.base.array import array_stats  # takes two seconds
 
-    if draws.dim() != 2 or draws.shape[0] < 2 or draws.shape[1] < _LEAST_DRAWS:
-        raise ValueError(f"draws of shape {tuple(draws.shape)}: at least 2 chains of {_LEAST_DRAWS} draws are needed")
+    if draws.dim() != 2 or draws.shape[0] < 2 or draws.shape[1] < LEAST_DRAWS:
+        raise ValueError(f"draws of shape {tuple(draws.shape)}: at least 2 chains of {LEAST_DRAWS} draws are needed")
     values = draws.double().cpu().numpy()
     if (np.ptp(values, axis=1) == 0).any():
         raise ValueError("a chain has the same value in every draw: it does not move, or there is nothing to diagnose")

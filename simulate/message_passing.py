@@ -31,7 +31,7 @@ from torch import Tensor
 from derive.action import SetupError
 from simulate.optimise import UnfinishedError
 from simulate.positional_semantic import Student
-from simulate.run import SILENT, DivergedError, Noise, Tensors, value_and_gradient
+from simulate.run import SILENT, DivergedError, Noise, Tensors, accuracy, value_and_gradient
 
 __all__ = ["MessagePassing", "proximal"]
 
@@ -39,7 +39,6 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 """Losses (k,) of the samples with the given fields (k, L, r) and places (k,)."""
 
 _ITERATIONS = 300
-_ACCURACY = 1e-10
 _ARMIJO = 1e-4
 _BACK = 4.0
 _FLAT = 1e-6
@@ -139,7 +138,7 @@ def proximal(loss: Loss, centers: Tensor, P: Tensor) -> tuple[Tensor, Tensor]:
     from the center and from it with two tokens exchanged, for every pair, and the lowest end counts.
     """
     count, L, r = centers.shape
-    weight = (torch.eye(L).to(P)[:, None, :, None] * P[:, :, None]).reshape(L * r, L * r)
+    weight = (torch.eye(L, device=P.device, dtype=P.dtype)[:, None, :, None] * P[:, :, None]).reshape(L * r, L * r)
     around = centers.reshape(count, L * r)
     starts = [centers]
     for pair in combinations(range(L), 2):
@@ -167,7 +166,7 @@ def _descended(objective: Loss, z: Tensor, where: Tensor, curvature: float) -> T
     z, left, scale = z.clone(), torch.arange(len(z), device=z.device), z.new_ones(len(z))
     now = _expanded(objective, z, where)
     for _ in range(_ITERATIONS):
-        further = ~(now[1].abs().amax(-1) <= _ACCURACY * curvature)  # also where it is nan
+        further = ~(now[1].abs().amax(-1) <= accuracy(z) * curvature)  # also where it is nan
         left, scale, now = left[further], scale[further], [part[further] for part in now]
         if not len(left):
             return z

@@ -195,7 +195,8 @@ class Student:
             )
 
     def about(self) -> dict[str, str]:
-        return self.task.about() | {"seed": str(self.seed), "counts": str(self.counts)}
+        made = {"seed": self.seed, "counts": self.counts, "on": self.device, "precision": self.dtype}
+        return self.task.about() | {name: str(value) for name, value in made.items()}
 
     def _tensor(self, values: Sequence[float] | Rows) -> Tensor:
         return torch.tensor(values, device=self.device, dtype=self.dtype)
@@ -204,7 +205,7 @@ class Student:
 
     @cached_property
     def _planted(self) -> tuple[Tensor, Tensor]:
-        """Positions (L, d) and Q* (d, r_t), in directions drawn from the seed.
+        """Positions (L, d) and Q* (d, r_t), in directions drawn from the seed, in double precision on the CPU.
 
         With the symmetric root of the positions' Gram matrix in L directions, the teacher has its cross part there and
         the rest in r_t more, orthogonal to them and of length one, or (free) with normal components.
@@ -222,18 +223,18 @@ class Student:
             cross = torch.linalg.pinv(root, rtol=_ROUNDING**0.5, hermitian=True) @ gram[:L, L:]
             rest = _root(gram[L:, L:] - cross.T @ cross)
             parts.append(torch.cat([frame[:, :L] @ root, frame[:, :L] @ cross + frame[:, L:] @ rest], dim=1))
-        both = torch.cat(parts).to(self.device, self.dtype)
+        both = torch.cat(parts)
         return both[:, :L].T.contiguous(), math.sqrt(task.d) * both[:, L:]
 
-    @property
+    @cached_property
     def positions(self) -> Tensor:
         """p, of shape (L, d)."""
-        return self._planted[0]
+        return self._planted[0].to(self.device, self.dtype)
 
-    @property
+    @cached_property
     def teacher(self) -> Tensor:
         """Q*, of shape (d, r_t)."""
-        return self._planted[1]
+        return self._planted[1].to(self.device, self.dtype)
 
     @cached_property
     def variances(self) -> Tensor:
@@ -315,8 +316,8 @@ class Student:
             return noise.flatten(1)
         columns = self.teacher
         if start == "positional":
-            _, _, right = torch.linalg.svd(self.positions, full_matrices=False)
-            columns = math.sqrt(task.d) * right[: task.L - 1].T
+            _, _, right = torch.linalg.svd(self._planted[0], full_matrices=False)  # its signs depend on the device
+            columns = (math.sqrt(task.d) * right[: task.L - 1].T).to(self.device, self.dtype)
         kept = columns[:, : task.student_rank]
         state = spread * noise
         state[:, :, : kept.shape[1]] += kept
@@ -377,8 +378,9 @@ class Student:
         loss is linear in its Gram matrix: the mean of that, dimensions times eigenvalues on the diagonal, is exact.
         """
         task, dimensions = self.task, [space.dimension for space in self.task.spaces]
-        planted = torch.split(torch.cat([self.positions.T, self.teacher, Q], dim=1), dimensions)
-        parts = [torch.linalg.qr(part)[0].T @ part for part in planted]
+        p, teacher = self._planted  # a frame of dependent vectors is a matter of rounding: the same one on every device
+        planted = torch.split(torch.cat([p.T, teacher, Q.cpu().double()], dim=1), dimensions)
+        parts = [(torch.linalg.qr(part)[0].T @ part).to(self.device, self.dtype) for part in planted]
         inside = torch.tensor([len(part) for part in parts], device=self.device)
         positions, teacher, student = torch.split(torch.cat(parts), [task.L, task.teacher_rank, Q.shape[1]], dim=1)
         eigenvalues = Q.new_tensor([space.eigenvalues for space in task.spaces]).T

@@ -1,4 +1,4 @@
-r"""What every experiment shares: seeds, devices, energies of a batch, the loop, checkpoints and workers.
+r"""What every experiment shares: seeds, devices, energies of a batch, the loop and checkpoints.
 
 .. math:: \theta_{k+1} = \mathrm{step}(\theta_k, \xi_k), \qquad \xi_k \text{ from the stream of } (\mathrm{seed}, \mathrm{use})
 
@@ -10,18 +10,14 @@ anywhere and resumed from its checkpoint it ends in the same bits.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import pickle
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -37,6 +33,7 @@ __all__ = [
     "Noise",
     "Run",
     "Tensors",
+    "accuracy",
     "device",
     "drive",
     "generator",
@@ -45,7 +42,6 @@ __all__ = [
     "stiffness",
     "threads",
     "value_and_gradient",
-    "worked",
 ]
 
 Energy = Callable[[Tensor], Tensor]
@@ -54,8 +50,7 @@ Tensors = Mapping[str, Tensor]
 
 _VERSION = 1
 _PRECISION = {"float64": torch.float64, "float32": torch.float32}
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
+_ACCURACY = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 
 class BudgetError(ValueError):
@@ -85,15 +80,25 @@ def generator(seed: int, use: str) -> torch.Generator:
 
 
 def device(name: str) -> torch.device:
-    """The device called ``name``, ``auto`` being the fastest; raises `ValueError` that lists the ones there are."""
+    """The device called ``name``, ``auto`` being the fastest; raises `ValueError` that lists the ones there are.
+
+    With CUDA, all sums are in a fixed order from there on: the same run has the same bits.
+    """
     there = ["cpu"]
     if torch.cuda.is_available():
         there += ["cuda", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
-    if name == "auto":
-        return torch.device(there[min(1, len(there) - 1)])
-    if name not in there:
+    chosen = there[min(1, len(there) - 1)] if name == "auto" else name
+    if chosen not in there:
         raise ValueError(f"there is no device {name!r} here; the devices are {', '.join(there)}, or auto")
-    return torch.device(name)
+    if chosen != "cpu":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what a fixed order asks of cuBLAS
+        torch.use_deterministic_algorithms(True)
+    return torch.device(chosen)
+
+
+def accuracy(like: Tensor) -> float:
+    """What an iteration in the precision of ``like`` may be asked for, relative to its scale: half the digits and some."""
+    return _ACCURACY[like.dtype]
 
 
 def precision(name: str) -> torch.dtype:
@@ -118,7 +123,10 @@ def threads(count: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Noise:
-    """One stream of random numbers per row, so that a row does not depend on the batch it is in."""
+    """One stream of random numbers per row, so that a row does not depend on the batch it is in.
+
+    They are drawn in double precision on the CPU and rounded, so that it does not depend on the device either.
+    """
 
     streams: tuple[torch.Generator, ...]
 
@@ -128,13 +136,13 @@ class Noise:
 
     def normal(self, like: Tensor) -> Tensor:
         """Standard normal numbers in the shape of ``like``, one stream for each of its rows."""
-        rows = [torch.randn(like.shape[1:], generator=stream, dtype=like.dtype) for stream in self.streams]
-        return torch.stack(rows).to(like.device)
+        rows = [torch.randn(like.shape[1:], generator=stream, dtype=torch.float64) for stream in self.streams]
+        return torch.stack(rows).to(like)
 
     def uniform(self, like: Tensor) -> Tensor:
         """Numbers from [0, 1), one per row."""
-        rows = [torch.rand((), generator=stream, dtype=like.dtype) for stream in self.streams]
-        return torch.stack(rows).to(like.device)
+        rows = [torch.rand((), generator=stream, dtype=torch.float64) for stream in self.streams]
+        return torch.stack(rows).to(like)
 
     def state(self) -> list[Tensor]:
         return [stream.get_state() for stream in self.streams]
@@ -328,42 +336,3 @@ def _read(path: Path, about: Mapping[str, str], where: torch.device) -> tuple[_P
     each = zip(*(values.unbind(1) for values in joined.values()), strict=True)
     draws: list[Tensors] = [dict(zip(joined, values, strict=True)) for values in each]
     return _Place(content["count"], content["now"], noise, len(draws)), draws
-
-
-# --- several processes ---
-
-
-def worked(function: Callable[[_Item], _Result], items: Sequence[_Item], workers: int) -> Iterator[_Result]:
-    """``function`` of every item, in order, by ``workers`` processes of one thread each (here, if it is one).
-
-    Both must be importable and picklable. The results do not depend on the number of workers.
-    """
-    if workers < 1:
-        raise ValueError(f"the number of workers must be at least 1, not {workers}")
-    if workers == 1:
-        with threads(1):
-            yield from map(function, items)
-        return
-    others = {*multiprocessing.active_children()}
-    fresh = multiprocessing.get_context("spawn")  # a forked torch may wait for threads that it does not have
-    pool = ProcessPoolExecutor(workers, fresh, _quietly_alone)
-    try:
-        yield from pool.map(function, items)
-    except BaseException:  # an interrupt does not wait for what is running
-        for worker in {*multiprocessing.active_children()} - others:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _quietly_alone() -> None:
-    """How a worker begins: with one thread, leaving it to its parent to be interrupted, and not outliving it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
-    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
-
-
-def _end_with(parent: Any) -> None:
-    parent.join()
-    os._exit(1)

@@ -4,8 +4,9 @@ r"""The verdict: whether a measured number and a theory's agree, and how large a
 
 The tolerance tau is declared with its reason before anything is measured; the standard error sigma comes from independent
 seeds. A claim fails where the first inequality does not hold, and where only the second does not, nothing is known ("no
-power"). With n seeds the standard error is itself random, so that the chances of errors are those of Student's t: where
-the true deviation is tau, a claim fails by chance with probability P(t > 2), and a true deviation
+power"). A claim that a theory is wrong holds where the first does not, and fails where both do. With n seeds the standard
+error is itself random, so that the chances of errors are those of Student's t: where the true deviation is tau, a claim
+fails (or rejects) by chance with probability P(t > 2), and a true deviation
 
 .. math:: \tau + \delta \sigma, \qquad P(t'_{n-1, \delta} > 2) = 1 - \beta
 
@@ -42,11 +43,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Bar:
-    """How far from experiment a theory may be, and why: a share of its value, or with ``absolute`` a number."""
+    """How far from experiment a theory may be, and why: a share of its value, or with ``absolute`` a number.
+
+    With ``rejects`` it must be farther: the claim is that this theory, an approximation that is too rough, is wrong.
+    """
 
     size: float
     reason: str
     absolute: bool = False
+    rejects: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.size < math.inf or not self.reason:
@@ -113,6 +118,7 @@ class Verdict:
     power: float
     false_alarm: float
     outcome: Outcome
+    rejects: bool = False
 
     @property
     def deviation(self) -> float:
@@ -122,16 +128,14 @@ class Verdict:
 def judge(measured: Estimate, theory: float, bar: Bar, theory_error: float = 0.0) -> Verdict:
     """The verdict on ``theory``, known to within ``theory_error``, by the tolerance declared in ``bar``."""
     tolerance = bar.tolerance(theory)
-    allowed = tolerance + STANDARD_ERRORS * measured.error
-    if not abs(measured.value - theory) <= allowed:  # nan fails
-        outcome = Outcome.FAILS
-    elif max(measured.error, theory_error) > tolerance / 2:
-        outcome = Outcome.NO_POWER
-    else:
-        outcome = Outcome.HOLDS
+    distance, allowed = abs(measured.value - theory), tolerance + STANDARD_ERRORS * measured.error
+    vague = max(measured.error, theory_error) > tolerance / 2
+    holds = distance > allowed + theory_error if bar.rejects else distance <= allowed and not vague  # never for nan
+    unknown = vague and (bar.rejects or distance <= allowed)
+    outcome = Outcome.HOLDS if holds else Outcome.NO_POWER if unknown else Outcome.FAILS
     beyond, false_alarm = _chances(measured.freedom)
     power = tolerance + beyond * measured.error
-    return Verdict(measured, theory, tolerance, bar.reason, power, false_alarm, outcome)
+    return Verdict(measured, theory, tolerance, bar.reason, power, false_alarm, outcome, bar.rejects)
 
 
 @cache

@@ -1,6 +1,7 @@
 """The command line and its JSON contract, on the two copy heads."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -445,6 +446,19 @@ def test_interruption_exits_130():
     out, err = command.communicate(timeout=30)
     assert command.returncode == 130
     assert out == ""
+    assert err.splitlines()[-1] == "spinodal: interrupted"
+    assert "Traceback" not in err
+
+
+def test_interruption_while_the_workers_of_a_cross_check_begin():
+    words = [*SCRIPT, "crosscheck", "--quick", "--row", "softmax branches"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = subprocess.Popen(words, **pipes, text=True, start_new_session=True)
+    command.stderr.readline()  # the budget is printed, the workers are next
+    time.sleep(0.5)
+    os.killpg(command.pid, signal.SIGINT)  # as a terminal does
+    out, err = command.communicate(timeout=30)
+    assert (command.returncode, out) == (130, "")
     assert err.splitlines()[-1] == "spinodal: interrupted"
     assert "Traceback" not in err
 

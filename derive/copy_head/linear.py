@@ -15,7 +15,7 @@ from sympy.matrices import ImmutableDenseMatrix
 from derive.action import EffectiveAction, Observable, OrderParameter, Phase, Symmetry
 from derive.asymptotic import AsymptoticSeries, newton, series_terms
 from derive.checks import Comparison
-from derive.copy_head import landau, observables, posterior, relaxed, scaling, symmetry
+from derive.copy_head import landau, observables, posterior, relaxed, scaling, signed, symmetry
 from derive.copy_head.model import CONTROL, DEFAULT, PARAMETERS, L, Model, P, T, V, c, c_1, c_G, gamma_g, gamma_w, u
 from derive.copy_head.symmetry import Circulant, attention_matrix, target
 from derive.derivation import Check, Derivation, Step
@@ -197,6 +197,7 @@ def derivation(model: Model = DEFAULT) -> Derivation:
         *landau.STEPS,
         *relaxed.LINEAR_STEPS,
         *scaling.LINEAR_STEPS,
+        *signed.STEPS,
     )
     return Derivation("copy-head/linear", model, steps, "Copy head with linear attention")
 

@@ -130,11 +130,21 @@ CHOICES = (
 
 
 def prepared(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[StateEvolution, dict[str, str]]:
-    """The state evolution for the sizes L, r (of both, or r_s and r_t) and the matrix A in ``values``; and what is left.
+    """The state evolution of the model `chosen` by ``values``, and the values that are its parameters.
 
-    Two tokens of rank one with A_11 = A_22 have the reduced one. Raises `SetupError` for a size that is none, for an A
-    that is not L x L or has a row that does not sum to one or an entry outside [0, 1] or comes with entries of its own,
-    and for a size or an A among ``axes``, the names of the parameters that are to vary.
+    Two tokens of rank one with A_11 = A_22 have the reduced one.
+    """
+    model, left = chosen(values, axes)
+    alike = model.target == equal_target(model.length)
+    return (state_evolution() if alike and potential.is_reducible(model) else general(model)), left
+
+
+def chosen(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[Model, dict[str, str]]:
+    """The model for the sizes L, r (of both, or r_s and r_t) and the matrix A in ``values``; and what is left.
+
+    Where all tokens are alike, A has one symbol. Raises `SetupError` for a size that is none, for an A that is not L x L
+    or has a row that does not sum to one or an entry outside [0, 1] or comes with entries of its own, and for a size or
+    an A among ``axes``, the names of the parameters that are to vary.
     """
     left = dict(values)
     sizes = {"L": 2, "r_s": 1, "r_t": 1}
@@ -161,15 +171,13 @@ def prepared(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[Sta
     model = isotropic(sizes["L"], sizes["r_s"], sizes["r_t"])
     if rows is not None:
         left |= _entries(model, rows)
-    one_entry = "A_22" not in axes and left.get("A_22", left.get("A_11")) == left.get("A_11")
-    if potential.is_reducible(model) and one_entry:
-        left.pop("A_22", None)
-        return state_evolution(model), left
     others = {entry.name for entry in model.target if entry.is_Symbol} - {"A_11"}
-    if _alike(rows) if rows else others.isdisjoint((*left, *axes)):
+    alike = _alike(rows) if rows else others.isdisjoint((*left, *axes))
+    one_entry = "A_22" not in axes and left.get("A_22", left.get("A_11")) == left.get("A_11")
+    if alike or (model.length == 2 and one_entry):
         model = replace(model, target=equal_target(model.length))
         left = {name: value for name, value in left.items() if name not in others}
-    return general(model), left
+    return model, left
 
 
 _MOST_VARIABLES = 16

@@ -19,9 +19,10 @@ import torch
 from derive.action import Setup
 from derive.catalogue import Theory, find
 from numerics.points import Number
+from numerics.processes import worked
 from numerics.store import Record, Store
-from simulate.experiment import setup_of
-from simulate.run import worked
+from simulate.models import setup_of
+from simulate.run import threads
 from simulate.verdict import Bar, Estimate, Outcome, Verdict, estimate, extrapolated, judge
 
 __all__ = ["Case", "Claim", "Expected", "Line", "Task", "Values", "compared", "known", "lines", "measure", "tasks"]
@@ -62,6 +63,11 @@ def known(**numbers: Number) -> Expected:
 Measure = Callable[[Case, int], Values]
 Expect = Callable[[Theory, Case], Expected]
 Bars = Mapping[str, Bar]
+Against = Callable[[Values, Expected], Values]
+
+
+def _itself(found: Values, expected: Expected) -> Values:
+    return found
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,9 @@ class Claim:
 
     ``measure`` and ``expect`` are importable functions; ``bars`` gives every quantity that is compared its tolerance,
     ``steps`` are the expressions of the derivation that the expectation comes from. With ``size``, the name of a number in
-    ``how``, what is measured is extrapolated to infinite size before it is compared. ``seconds`` is what one measurement
-    takes on one core.
+    ``how``, what is measured is extrapolated to infinite size before it is compared. ``beside`` names what is expected and
+    reported, but not compared. ``against`` makes what is compared of a measurement and the expectation, such as the
+    distance of two laws. ``seconds`` is what one measurement takes on one core.
     """
 
     name: str
@@ -87,6 +94,8 @@ class Claim:
     seconds: float
     quick_seeds: int = 3
     size: str | None = None
+    beside: tuple[str, ...] = ()
+    against: Against = _itself
 
     def chosen(self, quick: bool) -> tuple[tuple[Case, ...], range]:
         """The cases and the seeds of the quick or of the full cross-check."""
@@ -143,7 +152,8 @@ def measure(
 def _measured(task: Task) -> Record:
     begin, values, status = time.perf_counter(), {}, "ok"
     try:
-        values = {name: repr(float(value)) for name, value in task.measure(task.case, task.seed).items()}
+        with threads(1):
+            values = {name: repr(float(value)) for name, value in task.measure(task.case, task.seed).items()}
     except ArithmeticError as error:
         status = f"failed: {error}"
     seconds, made_with = time.perf_counter() - begin, {"torch": torch.__version__}
@@ -155,7 +165,10 @@ def _measured(task: Task) -> Record:
 
 @dataclass(frozen=True)
 class Line:
-    """One comparison: a quantity of a claim in a case. ``broken`` says why there is no verdict, which is a failure."""
+    """One comparison: a quantity of a claim in a case, and what the theory says ``beside``.
+
+    ``broken`` says why there is no verdict, which is a failure.
+    """
 
     claim: str
     theory: str
@@ -163,6 +176,7 @@ class Line:
     quantity: str
     verdict: Verdict | None
     broken: str = ""
+    beside: Values = field(default_factory=dict)
 
     @property
     def outcome(self) -> Outcome:
@@ -201,22 +215,29 @@ def _compared(
         text += f" {claim.size}=" + ",".join(case.how[claim.size] for case in group)
     broken = next((record.status for row in records for record in row if record.status != "ok"), "")
     expected: Expected = {}
+    samples: list[list[Values]] = []
     if not broken:
         try:
             expected = claim.expect(theory, group[0])
+            samples = [[claim.against(_numbers(record), expected) for record in row] for row in records]
         except (ArithmeticError, LookupError) as error:
             broken = f"no expectation: {error}"
+    beside = {name: expected[name][0] for name in claim.beside if name in expected}
     for name, bar in claim.bars(group[0]).items():
         verdict, why = None, broken
         if not broken:
             try:
-                points = [estimate([float(record.values[name]) for record in row]) for row in records]
+                points = [estimate([sample[name] for sample in row]) for row in samples]
                 measured = points[0] if claim.size is None else _extrapolated(claim.size, group, points)
                 value, error_bound = expected[name]
                 verdict = judge(measured, value, bar, error_bound)
             except ValueError as error:  # a number that is not finite, or no scatter to extrapolate with
                 why = str(error)
-        yield Line(claim.name, claim.theory, text, name, verdict, why)
+        yield Line(claim.name, claim.theory, text, name, verdict, why, beside)
+
+
+def _numbers(record: Record) -> Values:
+    return {name: float(value) for name, value in record.values.items()}
 
 
 def _extrapolated(size: str, group: Sequence[Case], points: Sequence[Estimate]) -> Estimate:

@@ -9,18 +9,22 @@ the relative order 1/P and 1/L and grows towards the transition.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sympy import Float, S
+from sympy import Basic, Expr, Float, S, Symbol, cancel
 from torch import Tensor
 
-from derive.catalogue import Theory
-from derive.copy_head.model import L, V, c, u
+from derive.catalogue import Theory, find
+from derive.copy_head.model import L, V, c, s, u
+from derive.copy_head.signed import NEGATIVE
 from numerics.points import Kind, Point, TransitionKind, Transitions
 from numerics.stationary import minima
 from numerics.transitions import transitions
@@ -31,7 +35,7 @@ from simulate.optimise import Adam, GradientDescent, Minimum, hysteresis, polish
 from simulate.run import Method, drive, hessian_product, stiffness
 from simulate.verdict import Bar
 
-__all__ = ["CLAIMS", "case", "head_of", "minima_of"]
+__all__ = ["CLAIMS", "beside", "case", "head_of", "minima_of", "values_of"]
 
 _NORM = 1e-7
 """The gradient norm to which heads are trained, per sequence: energies are then known far better than they scatter."""
@@ -58,9 +62,17 @@ def minima_of(theory: Theory, at: Case) -> list[Point]:
     return sorted(found, key=lambda point: float(point.order_parameters[first]))
 
 
-def _beside(theory: Theory, at: Case) -> Point:
+def beside(theory: Theory, at: Case) -> Point:
     """The minimum on the side of the case's start."""
     return minima_of(theory, at)[0 if at.how["start"] == "zero" else -1]
+
+
+def values_of(theory: Theory, at: Case) -> dict[Basic, Expr]:
+    """The values of all parameters and of the control."""
+    action = theory.action()
+    setup = action.setup(at.parameters)
+    assert setup.control is not None
+    return {**setup.values, action.control.symbol: setup.control}
 
 
 def _transitions(theory: Theory, at: Case) -> Transitions:
@@ -99,8 +111,26 @@ def _observed(head: CopyHead, minimum: Minimum) -> Values:
 
 def branch(theory: Theory, at: Case) -> Expected:
     """The action's minimum on the side of the start."""
-    point = _beside(theory, at)
+    point = beside(theory, at)
     return {**known(energy=point.action, **point.order_parameters, **point.observables), **_WHOLE}
+
+
+def relaxed_branch(theory: Theory, at: Case) -> Expected:
+    """The minimum of the relaxed action, its same-token coordinate, and the energy of the projected one."""
+    point, projected = beside(theory, at), beside(find("copy-head/softmax"), at)
+    place = {**values_of(theory, at), s: Float(str(point.order_parameters["s"]))}
+    relaxed = theory.derivation().value("relaxed coordinate").subs(place).evalf()
+    return {
+        **known(energy=point.action, projected=projected.action),
+        "h": (float(relaxed), 0.0),
+        "explained": (0.5, 0.0),
+    }
+
+
+def explained(found: Values, expected: Expected) -> Values:
+    """The share of what the projected energy is off that the relaxed action makes up for."""
+    relaxed, projected = (expected[name][0] for name in ("energy", "projected"))
+    return {**found, "explained": (relaxed - projected) / (found["energy"] - projected)}
 
 
 # --- the first-order transition ---
@@ -224,6 +254,86 @@ def global_minimum(theory: Theory, at: Case) -> Expected:
     return {**known(energy=point.action, **point.observables), **_WHOLE}
 
 
+def plateau(theory: Theory, at: Case) -> Expected:
+    """The derived loss of uniform attention with an ideal readout."""
+    _, pooled, _ = theory.derivation().value("loss plateaus")
+    return {"loss": (float(pooled.subs(_sizes(at))), 0.0)}
+
+
+# --- its metastable states ---
+
+
+def trapped(at: Case, seed: int) -> Values:
+    """The minimum from pooling in which some symbols count negatively, its energy relative to that of pooling."""
+    head = head_of(at, seed)
+    signed = head.begin("zero").reshape(1, head.task.width, -1)
+    signed[:, :, : head.task.V] += 1 / 2
+    signed[:, :, : int(at.how["negative"])] -= 1
+    found, pooling = (_observed(head, _trained(head, start)) for start in (signed.flatten(1), _starts(head)[3]))
+    return {**found, "excess": 1 - found["energy"] / pooling["energy"]}
+
+
+def filtered(at: Case, seed: int) -> Values:
+    """The share of the runs from no attention that do not reach the lowest minimum, and how much higher they end."""
+    problem = task(at.setup)
+    heads = [CopyHead(problem, (Replica(seed, int(at.parameters["P"]), run),)) for run in range(int(at.how["runs"]))]
+    lowest = _trained(heads[0], _starts(heads[0])[3]).energy
+    energies = [_trained(head, head.begin("zero")).energy for head in heads]
+    count = sum(not _same(energy, lowest) for energy in energies)
+    return {"filtered": count / len(heads), "excess": 1 - sum(energies) / len(heads) / lowest}
+
+
+@cache
+def _signed(theory: Theory) -> Expr:
+    signed: Expr = theory.derivation().value("signed action")
+    return signed
+
+
+def _pooling(theory: Theory, at: Case, negative: int) -> Point:
+    """The derived minimum in which so many symbols count negatively."""
+    action, place = theory.action(), {**values_of(theory, at), NEGATIVE: negative}
+    signed = replace(action, value=cancel(_signed(theory).subs(place)))
+    found = minima(signed, action.setup(at.parameters), _DIGITS)
+    return min(found, key=lambda point: float(point.action))
+
+
+def signed_pooling(theory: Theory, at: Case) -> Expected:
+    """Energy relative to pooling, and the share of |A|^2 that is in the plane, where the mean of the signs remains."""
+    negative = int(at.how["negative"])
+    point, pooling = _pooling(theory, at, negative), _pooling(theory, at, 0)
+    uniform, copying = (float(number) for number in point.order_parameters.values())
+    square = theory.derivation().value("attention plane")[0].subs(_sizes(at))
+    signs = 1 - 2 * negative / int(at.parameters["V"])
+    seen, whole = (float(square.subs({u: each, c: copying})) for each in (signs * uniform, uniform))
+    return {"excess": (1 - float(point.action) / float(pooling.action), 0.0), "coverage_each": (seen / whole, 0.0)}
+
+
+def tossed(theory: Theory, at: Case) -> Expected:
+    """The same averages over all signs of the symbols."""
+    symbols = int(at.parameters["V"])
+    counts = Counter(map(sum, product((0, 1), repeat=symbols)))
+    energies = {negative: float(_pooling(theory, at, negative).action) for negative in counts}
+    mean = sum(count * energies[negative] for negative, count in counts.items()) / counts.total()
+    missed = 1 - (counts[0] + counts[symbols]) / counts.total()
+    return {"filtered": (missed, 0.0), "excess": (1 - mean / energies[0], 0.0)}
+
+
+def opposed(at: Case, seed: int) -> Values:
+    """The minimum from uniform attention with the copied entries far below the others."""
+    head = head_of(at, seed)
+    return _observed(head, _trained(head, head.begin("copy", _OPPOSED) + 1 / 16))
+
+
+_OPPOSED = -2.6
+
+
+def anti_copy(theory: Theory, at: Case) -> Expected:
+    """The metastable minimum with u c < 0 (of its two images the solvers keep that with u > 0)."""
+    (point,) = (each for each in minima_of(theory, at) if each.name == "anti-copy")
+    u, c = (point.order_parameters[name] for name in "uc")
+    return known(energy=point.action, loss=point.observables["loss"], u=u, a_G=c)
+
+
 def crossover(at: Case, seed: int) -> Values:
     """The number of sequences at which half of the attention of a head begun in pooling and copying is the copy's."""
     problem = task(at.setup)
@@ -297,10 +407,14 @@ def _likeness(one: Tensor, other: Tensor) -> float:
     return float((a @ b) ** 2 / (a @ a) / (b @ b))
 
 
+def _sizes(at: Case) -> dict[Symbol, int]:
+    return {L: int(at.parameters["L"]), V: int(at.parameters["V"])}
+
+
 def ideal(theory: Theory, at: Case) -> Expected:
     """The derived loss of the unigram predictor, and the angles between attention on the plane and those of both."""
-    chain, point = theory.derivation(), _beside(theory, at)
-    sizes = {L: int(at.parameters["L"]), V: int(at.parameters["V"])}
+    chain, point = theory.derivation(), beside(theory, at)
+    sizes = _sizes(at)
     square, _, hits, _ = (part.subs(sizes) for part in chain.value("attention plane"))
     place = {u: S.One, c: Float(str(point.observables["a_G"]))}
     _, unigram, _ = chain.value("ideal predictors").subs(sizes)
@@ -334,24 +448,19 @@ def one_minimum(theory: Theory, at: Case) -> Expected:
 # --- the rows ---
 
 _POPULATION = "projected action of the population: of order 1/P and 1/L"
-_NEAR = "projected action within 20 % of the transition, where what it leaves out counts twice"
 
 
-_TRANSITION = 330
-"""About where the transition of L = 32, V = 8 lies: it only chooses between two tolerances."""
+def _copying(at: Case) -> Bar:
+    if at.how["start"] == "zero":
+        return Bar(0.002, "uniform attention: a_G is of order 1/P", absolute=True)
+    return Bar(0.03, _POPULATION)
 
 
 def _branch_bars(at: Case) -> Bars:
-    near = abs(int(at.parameters["P"]) / _TRANSITION - 1) < 0.2
-    copying = (
-        Bar(0.03, _POPULATION)
-        if at.how["start"] == "copy"
-        else Bar(0.002, "uniform attention: a_G is of order 1/P", absolute=True)
-    )
     return {
-        "energy": Bar(0.06, _NEAR) if near else Bar(0.03, _POPULATION),
+        "energy": Bar(0.03, _POPULATION),
         "loss": Bar(0.03, _POPULATION),
-        "a_G": copying,
+        "a_G": _copying(at),
         "a_1": Bar(0.03, _POPULATION),
         "copy_weight": Bar(0.03, "a share of one", absolute=True),
         "coverage": Bar(0.05, "what is outside of the plane is of order 1/P", absolute=True),
@@ -359,7 +468,14 @@ def _branch_bars(at: Case) -> Bars:
 
 
 def _near_bars(at: Case) -> Bars:
-    return {"energy": Bar(0.03, "the relaxed action halves what the projection leaves out, 6 % near the transition")}
+    return {**_branch_bars(at), "energy": Bar(0.06, "projected action, where what it leaves out counts twice")}
+
+
+def _relaxed_bars(at: Case) -> Bars:
+    return {
+        "energy": Bar(0.03, "the relaxed action halves what the projection leaves out, 6 % near the transition"),
+        "h": Bar(0.15, "of second order in h: what is left out is of relative order h"),
+    }
 
 
 def _transition_bars(at: Case) -> Bars:
@@ -370,14 +486,16 @@ def _onset_bars(at: Case) -> Bars:
     return {"P": Bar(0.02, "extrapolated in 1/P; what is left is of order 1/P^2")}
 
 
-def _small_onset_bars(at: Case) -> Bars:
-    return {"P": Bar(0.06, "top eigenvalue of as few sequences as pooling takes: it is too large by order 1/sqrt(P L)")}
+def _finite_onset_bars(at: Case) -> Bars:
+    count = int(at.how["sequences"])
+    return {
+        "P": Bar(0.06 * 64 / count, "top eigenvalue of a few sequences, too large by order 1/P: 6 % for 64 of them")
+    }
 
 
 def _linear_bars(at: Case) -> Bars:
     return {
         "energy": Bar(0.03, _POPULATION),
-        "loss": Bar(0.03, _POPULATION),
         "copy_weight": Bar(0.03, "a share of one; finite data copy a little more", absolute=True),
         "coverage": Bar(0.05, "what is outside of the plane is of order 1/P", absolute=True),
     }
@@ -402,16 +520,20 @@ def _ladder(name: str, values: Iterable[object], **fixed: object) -> Cases:
 
 
 _SIZES = {"L": 32, "V": 8}
-_STARTED = tuple(
-    case("softmax", {"start": start}, **_SIZES, P=P)
-    for P in (100, 150, 200, 250, 330, 420, 500, 600, 700)
-    for start in ("zero", "copy")
-    if start == "zero" or P >= 330
-)
-_AT_TRANSITION = (
-    case("softmax", {"start": "copy"}, **_SIZES, P=330),
-    case("softmax", {"start": "copy"}, **_SIZES, P=420),
-)
+
+
+def _started(start: str, *numbers: int) -> Cases:
+    return tuple(case("softmax", {"start": start}, **_SIZES, P=P) for P in numbers)
+
+
+_AWAY = (*_started("zero", 100, 150, 200, 250, 420, 500, 600, 700), *_started("copy", 420, 500, 600, 700))
+"""More than 20 % from the transition, which is within 20 % of `_NEAR`."""
+_NEAR = (*_started("zero", 300, 330), *_started("copy", 330, 370))
+_PLATEAU = tuple(case("linear", L=24, V=4, P=P) for P in (120, 160, 200))
+_SIGNED = tuple(case("linear", {"negative": k}, L=24, V=4, P=P) for k, P in ((1, 160), (2, 160), (2, 80)))
+"""At P = 80 a single negative sign turns back in the finite data of some seeds."""
+_ANTI = (case("linear", L=24, V=4, P=1000),)
+_ONSETS = tuple(case("linear", {"sequences": count}, L=64, V=V) for V in (4, 8, 16) for count in (64, 256, 1024))
 _PREDICTED = (
     case("softmax", {"start": "zero"}, L=32, V=8, P=250),
     case("softmax", {"start": "copy"}, L=8, V=4, P=10000),
@@ -423,8 +545,8 @@ CLAIMS = (
         theory="copy-head/softmax",
         statement="energy, loss, copying attention and coverage of trained heads along both branches",
         steps=("softmax action", "softmax attention", "softmax loss", "population action", "attention plane"),
-        cases=_STARTED,
-        quick=tuple(each for each in _STARTED if each.parameters["P"] in ("250", "330", "420")),
+        cases=_AWAY,
+        quick=tuple(each for each in _AWAY if each.parameters["P"] in ("250", "420")),
         seeds=8,
         measure=trained,
         expect=branch,
@@ -432,17 +554,57 @@ CLAIMS = (
         seconds=0.4,
     ),
     Claim(
-        name="relaxed softmax branches",
-        theory="copy-head/softmax-relaxed",
-        statement="energy of the copying head near the transition, with the same-token coordinate relaxed",
-        steps=("relaxed action", "relaxed coordinate", "same-token response"),
-        cases=_AT_TRANSITION,
-        quick=_AT_TRANSITION,
+        name="softmax branches near the transition",
+        theory="copy-head/softmax",
+        statement="the same within 20 % of the transition",
+        steps=("softmax action", "softmax attention", "softmax loss"),
+        cases=_NEAR,
+        quick=tuple(each for each in _NEAR if each.parameters["P"] == "330"),
         seeds=8,
         measure=trained,
         expect=branch,
         bars=_near_bars,
         seconds=0.4,
+    ),
+    Claim(
+        name="relaxed softmax branches",
+        theory="copy-head/softmax-relaxed",
+        statement="energy of the copying head with the same-token coordinate relaxed, and this coordinate",
+        steps=("relaxed action", "relaxed coordinate", "same-token response"),
+        cases=_started("copy", 330, 420),
+        quick=_started("copy", 330, 420),
+        seeds=8,
+        measure=trained,
+        expect=relaxed_branch,
+        bars=_relaxed_bars,
+        seconds=0.4,
+    ),
+    Claim(
+        name="relaxed softmax branch near its end",
+        theory="copy-head/softmax-relaxed",
+        statement="uniform attention within 6 % of its spinodal, where what the projected action leaves out is magnified",
+        steps=("relaxed action",),
+        cases=_started("zero", 370),
+        quick=(),
+        seeds=8,
+        measure=trained,
+        expect=branch,
+        bars=_branch_bars,
+        seconds=0.4,
+    ),
+    Claim(
+        name="relaxed share of the deviation",
+        theory="copy-head/softmax-relaxed",
+        statement="relaxing this coordinate makes up for half of what the projected energy is off at the transition",
+        steps=("relaxed action",),
+        cases=_started("copy", 330),
+        quick=(),
+        seeds=8,
+        measure=trained,
+        expect=relaxed_branch,
+        bars=lambda at: {"explained": Bar(0.1, "the rest is of order 1/P, at P about as much", absolute=True)},
+        seconds=0.4,
+        against=explained,
     ),
     Claim(
         name="softmax hysteresis",
@@ -475,7 +637,7 @@ CLAIMS = (
         theory="copy-head/linear",
         statement="second-order transition: instability of zero attention, extrapolated in the number of sequences",
         steps=("linear action", "stiffness at zero", "pooling transition", "critical direction", "pooling law"),
-        cases=tuple(case("linear", {"sequences": count}, L=64, V=V) for V in (4, 8, 16) for count in (64, 256, 1024)),
+        cases=(*_ONSETS, *(case("linear", {"sequences": count}, L=24, V=4) for count in (56, 224, 896))),
         quick=tuple(case("linear", {"sequences": count}, L=64, V=8) for count in (64, 256)),
         seeds=8,
         measure=onset,
@@ -487,21 +649,34 @@ CLAIMS = (
     Claim(
         name="linear onset from few sequences",
         theory="copy-head/linear",
-        statement="the same for as many sequences as pooling takes, V^2",
+        statement="the same for few sequences, of which the onset is early, the less the more there are",
         steps=("pooling transition",),
-        cases=(case("linear", {"sequences": 64}, L=64, V=8),),
-        quick=(case("linear", {"sequences": 64}, L=64, V=8),),
+        cases=_ONSETS,
+        quick=_ONSETS[3:4],
         seeds=8,
         measure=onset,
         expect=instability,
-        bars=_small_onset_bars,
-        seconds=0.3,
+        bars=_finite_onset_bars,
+        seconds=1.2,
+    ),
+    Claim(
+        name="linear onset from fewest sequences",
+        theory="copy-head/linear",
+        statement="the same for no more sequences than pooling takes",
+        steps=("pooling transition",),
+        cases=(case("linear", {"sequences": 14}, L=24, V=4),),
+        quick=(),
+        seeds=32,
+        measure=onset,
+        expect=instability,
+        bars=lambda at: {"P": Bar(0.15, "reported: too large an eigenvalue by order 1/P, 1/14, twice")},
+        seconds=0.1,
     ),
     Claim(
         name="linear minimum",
         theory="copy-head/linear",
-        statement="energy, loss, share of copying and coverage at the lowest of the minima from five starts",
-        steps=("linear action", "loss", "copy weight", "readout", "pair action"),
+        statement="energy, share of copying and coverage at the lowest of the minima from five starts",
+        steps=("linear action", "copy weight", "pair action"),
         cases=tuple(case("linear", L=24, V=4, P=P) for P in (40, 80, 160, 290, 430, 620)),
         quick=tuple(case("linear", L=24, V=4, P=P) for P in (80, 160, 430)),
         seeds=8,
@@ -509,6 +684,80 @@ CLAIMS = (
         expect=global_minimum,
         bars=_linear_bars,
         seconds=1,
+    ),
+    Claim(
+        name="linear loss",
+        theory="copy-head/linear",
+        statement="the loss along P: none gained, a plateau while the head pools, a slow decrease as it copies",
+        steps=("loss", "readout", "linear action"),
+        cases=tuple(case("linear", L=24, V=4, P=P) for P in (8, 40, 80, 120, 160, 200, 290, 430, 620)),
+        quick=tuple(case("linear", L=24, V=4, P=P) for P in (8, 80, 160, 430)),
+        seeds=8,
+        measure=deepest,
+        expect=global_minimum,
+        bars=lambda at: {"loss": Bar(0.03, _POPULATION)},
+        seconds=1,
+    ),
+    Claim(
+        name="linear plateau",
+        theory="copy-head/linear",
+        statement="on the plateau the loss is that of the best guess from the counts of a sequence",
+        steps=("loss plateaus",),
+        cases=_PLATEAU,
+        quick=_PLATEAU[1:2],
+        seeds=8,
+        measure=deepest,
+        expect=plateau,
+        bars=lambda at: {"loss": Bar(0.05, "the ridges, of order V^2/P, and copying, which has begun")},
+        seconds=1,
+    ),
+    Claim(
+        name="linear trapped states",
+        theory="copy-head/linear",
+        statement="pooling in which some symbols count negatively is a minimum, outside of the plane and higher",
+        steps=("signed action", "signed score cost"),
+        cases=_SIGNED,
+        quick=_SIGNED[:2],
+        seeds=8,
+        measure=trapped,
+        expect=signed_pooling,
+        bars=lambda at: {
+            "excess": Bar(0.004, "of two energies that are off alike; less than one more sign costs", absolute=True),
+            "coverage_each": Bar(0.1, "symbols of the rarer sign count less, by order V/L", absolute=True),
+        },
+        seconds=0.3,
+    ),
+    Claim(
+        name="linear filter",
+        theory="copy-head/linear",
+        statement="runs from no attention that end in a trapped state, and their mean energy: signs as if tossed",
+        steps=("signed action",),
+        cases=tuple(case("linear", {"runs": 8}, L=24, V=4, P=P) for P in (80, 160)),
+        quick=(),
+        seeds=8,
+        measure=filtered,
+        expect=tossed,
+        bars=lambda at: {
+            "filtered": Bar(0.2, "equal signs grow first, and a single negative one may turn back", absolute=True),
+            "excess": Bar(0.01, "equal signs grow first, and a single negative one may turn back", absolute=True),
+        },
+        seconds=2,
+    ),
+    Claim(
+        name="linear anti-copy state",
+        theory="copy-head/linear",
+        statement="a run begun beside the metastable state of opposite signs falls into it",
+        steps=("anti-copy state", "linear action", "loss"),
+        cases=_ANTI,
+        quick=_ANTI,
+        seeds=8,
+        measure=opposed,
+        expect=anti_copy,
+        bars=lambda at: {
+            **dict.fromkeys(("energy", "a_G"), Bar(0.03, _POPULATION)),
+            **dict.fromkeys(("loss", "u"), Bar(0.05, "of order 1/L; in u the state is soft, and the loss follows")),
+        },
+        seconds=1.5,
     ),
     Claim(
         name="linear crossover",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from numerics.present import table
-from simulate.crosscheck.claims import Claim, Line
+from simulate.crosscheck.claims import Claim, Line, Values
 from simulate.crosscheck.registry import Entry
 from simulate.verdict import MISSED, Outcome
 
@@ -14,17 +14,25 @@ __all__ = ["all_hold", "as_json", "budgets", "entry_json", "listed", "summary", 
 
 
 def verdicts(lines: Iterable[Line]) -> str:
-    """The comparisons, claim by claim; then why each tolerance is what it is."""
-    rows, reasons, before = [], {}, ""
+    """The comparisons, claim by claim; then why each tolerance is what it is, and what the theory says beside."""
+    rows, reasons, notes, before = [], {}, {}, ""
     for line in lines:
         claim = f"{line.claim} ({line.theory})"
         rows.append(("" if claim == before else claim, line.case.partition(" ")[2], line.quantity, *_cells(line)))
         if line.verdict is not None:
             reasons[line.claim, line.quantity.rstrip("0123456789_<.")] = line.verdict.reason
+        if line.beside:
+            notes[line.claim, line.case.partition(" ")[2]] = line.beside
         before = claim
     headers = ("claim", "case", "quantity", "measured", "theory", "tolerance", "power", "verdict")
     because = [f"  {claim}, {quantity}: {reason}" for (claim, quantity), reason in reasons.items()]
-    return "\n".join((table(headers, rows), "\ntolerances, declared before the run:", *because))
+    also = [f"  {claim}, {case}: {_listed(values)}" for (claim, case), values in notes.items()]
+    blocks = [("\ntolerances, declared before the run:", because), ("\nthe theory says beside:", also)]
+    return "\n".join((table(headers, rows), *(text for title, block in blocks if block for text in (title, *block))))
+
+
+def _listed(values: Values) -> str:
+    return ", ".join(f"{name} = {value:.2g}" for name, value in values.items())
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -34,6 +42,7 @@ def _cells(line: Line) -> tuple[str, ...]:
     measured = f"{verdict.measured.value:.5g} +- {verdict.measured.error:.1g}"
     numbers = (f"{number:.5g}" for number in (verdict.theory, verdict.tolerance, verdict.power))
     theory, tolerance, power = numbers
+    tolerance = f"> {tolerance}" if verdict.rejects else tolerance
     return measured, theory, tolerance, power, str(verdict.outcome)
 
 
@@ -57,18 +66,22 @@ def as_json(line: Line) -> dict[str, Any]:
     head = {"claim": line.claim, "problem": line.theory, "case": line.case, "quantity": line.quantity}
     verdict = line.verdict
     if verdict is None:
-        nothing = dict.fromkeys(("theory", "measured", "standard_error", "tolerance", "power", "false_alarm", "misfit"))
-        return {**head, **nothing, "reason": line.broken, "verdict": line.outcome.value}
+        nothing = dict.fromkeys(
+            ("theory", "measured", "standard_error", "tolerance", "rejects", "power", "false_alarm", "misfit")
+        )
+        return {**head, **nothing, "reason": line.broken, "beside": {}, "verdict": line.outcome.value}
     return {
         **head,
         "theory": verdict.theory,
         "measured": verdict.measured.value,
         "standard_error": verdict.measured.error,
         "tolerance": verdict.tolerance,
+        "rejects": verdict.rejects,
         "reason": verdict.reason,
         "power": verdict.power,
         "false_alarm": verdict.false_alarm,
         "misfit": verdict.measured.misfit,
+        "beside": dict(line.beside),
         "verdict": verdict.outcome.value,
     }
 

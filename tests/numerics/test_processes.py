@@ -1,3 +1,4 @@
+import math
 import multiprocessing
 import os
 import signal
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from numerics.points import SolverError
-from numerics.processes import mapped
+from numerics.processes import mapped, worked
 
+ROOT = Path(__file__).parents[2]
 needs_cores = pytest.mark.skipif(
     sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="one core, or no safe fork: all in this process"
 )
@@ -37,10 +39,21 @@ def test_what_is_raised_is_raised_here():
         list(mapped(lambda divisor: 1 / divisor, [1, 0, 1]))
 
 
+def test_workers_that_begin_afresh_give_the_same_results_in_order():
+    assert list(worked(math.sqrt, [4.0, 9.0, 16.0], 2)) == list(worked(math.sqrt, [4.0, 9.0, 16.0], 1)) == [2, 3, 4]
+    with pytest.raises(ValueError, match="at least 1"):
+        worked(math.sqrt, [4.0], 0)
+
+
+def killed(_=None):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @needs_cores
-def test_a_worker_that_is_killed_is_told():
+@pytest.mark.parametrize("spread", [mapped, lambda *given: worked(*given, 2)], ids=["forked", "afresh"])
+def test_a_worker_that_is_killed_is_told(spread):
     with pytest.raises(SolverError, match="killed"):
-        list(mapped(lambda _: os.kill(os.getpid(), signal.SIGKILL), range(2)))
+        list(spread(killed, range(2)))
 
 
 @needs_cores
@@ -56,6 +69,40 @@ def test_an_interrupt_does_not_wait_for_the_workers():
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
+def test_workers_that_are_still_importing_say_nothing_of_an_interrupt(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import os, time
+from pathlib import Path
+
+if __name__ == "__main__":
+    from numerics.processes import worked
+
+    try:
+        list(worked(time.sleep, [60, 60], 2))
+    except KeyboardInterrupt:
+        print("interrupted")
+else:  # a worker that imports
+    (Path({str(tmp_path)!r}) / str(os.getpid())).touch()
+    time.sleep(60)
+""")
+    settings = {"env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True, "start_new_session": True}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    parent = subprocess.Popen([sys.executable, script], **settings, **pipes)
+    try:
+        _until(lambda: len(list(tmp_path.iterdir())) == 3)
+        workers = [int(path.name) for path in tmp_path.iterdir() if path != script]
+        for worker in workers:  # before the parent, which would end them while they still complain
+            os.kill(worker, signal.SIGINT)
+        time.sleep(0.5)
+        os.killpg(parent.pid, signal.SIGINT)
+        assert parent.communicate(timeout=20) == ("interrupted\n", "")
+    finally:
+        parent.kill()
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
 @needs_cores
 def test_workers_do_not_outlive_a_parent_that_is_killed(tmp_path):
     script = f"""
@@ -69,7 +116,7 @@ def work(place):
 
 list(mapped(work, range(2)))
 """
-    parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
     try:
         _until(
             lambda: all((tmp_path / str(place)).exists() and (tmp_path / str(place)).read_text() for place in range(2))

@@ -1,4 +1,4 @@
-"""The loop: seeds, resuming to the bit, what is refused, and workers."""
+"""The loop: seeds, resuming to the bit, and what is refused."""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,7 +19,6 @@ from simulate.run import (
     precision,
     stiffness,
     threads,
-    worked,
 )
 from tests.simulate.heads import head
 
@@ -167,16 +166,23 @@ def test_devices_and_precisions():
     assert precision("float32") == torch.float32
 
 
+def test_sums_on_cuda_are_in_a_fixed_order(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    try:
+        assert [str(device(name)) for name in ("auto", "cuda:0")] == ["cuda", "cuda:0"]
+        assert torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
 def test_threads_are_put_back():
     before = torch.get_num_threads()
     with threads(2):
         assert torch.get_num_threads() == 2
     assert torch.get_num_threads() == before
-
-
-@pytest.mark.slow
-def test_workers_give_the_same_results_in_order():
-    assert list(worked(math.sqrt, [4.0, 9.0, 16.0], 2)) == list(worked(math.sqrt, [4.0, 9.0, 16.0], 1)) == [2, 3, 4]
 
 
 def run(**settings):
@@ -197,7 +203,6 @@ BAD = {
     "precision": (lambda: precision("float16"), "float64 or float32"),
     "seed": (lambda: generator(True, "data"), "whole number"),
     "threads": (lambda: entered(0), "at least 1"),
-    "workers": (lambda: list(worked(math.sqrt, [4.0], 0)), "at least 1"),
     "rate": (lambda: Adam(head().energy, 0.0), "rate = 0.0"),
     "decays": (lambda: Adam(head().energy, 0.1, (1.0, 0.9)), "decays"),
     "rate of a sampler": (lambda: Langevin(head().energy, 1.0, -0.1, Noise(())), "rate = -0.1"),

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import spinodal
+from simulate import run as loop
 from simulate.crosscheck import registry
 from tests.simulate.crosscheck.invented import CLAIM, broken
 
@@ -68,12 +69,21 @@ def test_simulate_goes_on_with_its_folder_only(run, tmp_path):
         (HEAD[:3], 2, "give P=VALUE"),
         ((*HEAD, "--device", "tpu"), 2, "the devices are cpu"),
         ((*HEAD, "--method", "sgd"), 2, "there are lbfgs"),
+        ((*HEAD, "--method", "mala"), 2, "give T=1/100"),
+        ((*HEAD, "T=1", "--method", "sgld", "--batch", "41"), 2, "from 1 to 40"),
+        ((*HEAD, "T=1", "--method", "mala", "--chains", "1"), 2, "two or more"),
+        ((*HEAD, "--rank", "0"), 2, "at least 1"),
+        ((*HEAD, "--restarts", "2", "--batch", "3"), 2, "takes no batch"),
+        ((*HEAD, "--sweep", "P=1:3:3"), 2, "no P of its own"),
+        ((*HEAD[:3], "--sweep", "L=1:3:3"), 2, "P=LO:HI:N"),
+        (("copy-head/softmax", "L=64", "V=32", "P=100000", "--chunk", "100000"), 2, "fits"),
+        (("positional-semantic", "alpha=1", "--joint"), 2, "takes no joint"),
         ((*HEAD, "--init", "semantic"), 2, "there are zero, copy"),
         ((*HEAD, "--seeds", "0"), 2, "--seeds"),
         (("copy-head/sofmax",), 2, "did you mean"),
         (("copy-head/softmax", "L=100000", "V=8", "P=3000"), 2, "GiB"),
         ((*HEAD, "--method", "gd", "--rate", "1e200"), 3, "not finite after step 1"),
-        ((*HEAD, "--method", "gd", "--init", "copy", "--steps", "2", "--seeds", "1"), 3, "did not arrive"),
+        ((*HEAD, "--method", "gd", "--init", "copy", "--steps", "2", "--seeds", "1"), 3, "the gradient norm is"),
     ],
 )
 def test_simulate_refuses_or_says_what_was_not_reached(run, words, code, message):
@@ -81,6 +91,59 @@ def test_simulate_refuses_or_says_what_was_not_reached(run, words, code, message
     assert found == code
     assert message in err
     assert "Traceback" not in err
+
+
+def test_chains_that_have_not_met_are_printed_and_exit_three(run):
+    words = (*HEAD, "T=1/20", "--method", "langevin", "--chains", "2", "--steps", "60", "--seeds", "1", "--quiet")
+    code, out, err = run("simulate", *words)
+    assert code == 3
+    assert "R-hat" in out
+    assert "the chains have not met" in err
+    code, out, _ = run("simulate", *words, "--json")
+    document = json.loads(out)
+    assert code == 3
+    assert document["status"].startswith("the chains have not met")
+    assert document["observables"]["s"].keys() == {"mean", "standard_error", "mcse", "r_hat", "ess_bulk", "ess_tail"}
+
+
+def test_a_sweep_is_one_row_for_each_step_up_and_down(run):
+    words = ("simulate", *HEAD[:3], "--sweep", "P=20:40:2", "--seeds", "2", "--quiet")
+    code, out, _ = run(*words)
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines()[4:]] == [
+        [P, way] for way in ("up", "down") for P in ("20", "40")
+    ]
+    code, out, _ = run(*words, "--json")
+    assert [(step["P"], step["direction"]) for step in json.loads(out)["sweep"]] == [
+        (P, way) for way in ("up", "down") for P in ("20", "40")
+    ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("T=1/20", "--method", "mala", "--chains", "2"),
+        ("T=1/20", "--method", "ula", "--chains", "2"),
+        ("T=1/20", "--method", "sgld", "--chains", "2"),
+        ("--method", "gd", "--rate", "1e-3", "--restarts", "2"),
+        ("--method", "adam", "--rate", "1e-4"),
+    ],
+)
+def test_what_is_interrupted_goes_on_in_the_same_bits(run, tmp_path, monkeypatch, words):
+    made = ("simulate", *HEAD, *words, "--steps", "120", "--seeds", "2", "--json", "--quiet", "--out")
+    whole = run(*made, str(tmp_path / "whole"))
+    refuse, steps = loop._refuse_infinite, []
+
+    def interrupted(*arguments):
+        steps.append(1)
+        if len(steps) == 170:  # in the second seed
+            raise KeyboardInterrupt
+        refuse(*arguments)
+
+    monkeypatch.setattr(loop, "_refuse_infinite", interrupted)
+    assert run(*made, str(tmp_path / "cut"))[0] == 130
+    assert (tmp_path / "cut" / "seed-1.pt").exists()
+    assert run(*made, str(tmp_path / "cut"), "--resume") == whole
 
 
 def test_the_map_of_checks(run):

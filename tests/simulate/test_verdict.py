@@ -66,6 +66,18 @@ def test_a_large_standard_error_is_no_agreement():
     assert judge(Estimate(1.0, 0.001, 7), 1.0, BAR, theory_error=0.02).outcome is Outcome.NO_POWER
 
 
+def test_a_theory_that_must_be_wrong():
+    """What is rejected lies beyond the tolerance; what is not is a failure, or unknown where the error is large."""
+    bar = replace(BAR, rejects=True)
+    assert judge(Estimate(1.0, 0.001, 7), 1.0, bar).outcome is Outcome.FAILS
+    assert judge(Estimate(1.031, 0.001, 7), 1.0, bar).outcome is Outcome.FAILS
+    assert judge(Estimate(1.033, 0.001, 7), 1.0, bar).outcome is Outcome.HOLDS
+    assert judge(Estimate(1.033, 0.016, 7), 1.0, bar).outcome is Outcome.NO_POWER
+    assert judge(Estimate(1.1, 0.016, 7), 1.0, bar).outcome is Outcome.HOLDS
+    assert judge(Estimate(1.033, 0.001, 7), 1.0, bar, theory_error=0.01).outcome is Outcome.FAILS
+    assert judge(Estimate(math.nan, 0.001, 7), 1.0, bar).outcome is Outcome.FAILS
+
+
 def test_nan_fails():
     assert judge(Estimate(math.nan, 0.0, 7), 1.0, BAR).outcome is Outcome.FAILS
     assert judge(Estimate(1.0, 0.0, 7), math.nan, BAR).outcome is Outcome.FAILS

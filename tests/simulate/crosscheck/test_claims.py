@@ -76,6 +76,17 @@ def test_what_breaks_down_fails_and_says_why(store, claim, reason):
     assert table.as_json(line)["verdict"] == "FAILS"
 
 
+def deficient(theory, at):
+    return {"x": (1.0, 0.0), "deficit": (0.25, 0.0)}
+
+
+def test_what_the_theory_says_beside_is_reported_and_not_compared(store):
+    (line,) = found(replace(CLAIM, expect=deficient, beside=("deficit",)), store)
+    assert line.quantity == "x"
+    assert "deficit = 0.25" in table.verdicts([line])
+    assert table.as_json(line)["beside"] == {"deficit": 0.25}
+
+
 def test_the_table_and_the_document(store):
     every = [*found(CLAIM, store), *found(EXTRAPOLATED, store)]
     text = table.verdicts(every)
