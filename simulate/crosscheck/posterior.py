@@ -26,7 +26,7 @@ from numerics.points import Point
 from simulate.copy_head import CopyHead, copied, replicas, sequences, task
 from simulate.copy_head_observables import attention, mean_attention, order_parameters
 from simulate.crosscheck.claims import Case, Claim, Expected, Values
-from simulate.crosscheck.copy_head import beside, case, head_of, values_of
+from simulate.crosscheck.heads import beside, case, head_of, values_of
 from simulate.langevin import Metropolis, StochasticLangevin
 from simulate.optimise import polish
 from simulate.run import Tensors, drive, stiffness

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from derive.catalogue import THEORIES, Theory
-from simulate.crosscheck import copy_head, positional_semantic, posterior
+from simulate.crosscheck import linear, positional_semantic, posterior, softmax
 from simulate.crosscheck.claims import Claim
 
 __all__ = ["CLAIMS", "Entry", "chosen", "entries", "exported"]
 
-CLAIMS: tuple[Claim, ...] = (*copy_head.CLAIMS, *posterior.CLAIMS, *positional_semantic.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*softmax.CLAIMS, *linear.CLAIMS, *posterior.CLAIMS, *positional_semantic.CLAIMS)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from derive.catalogue import Theory, find
 from derive.copy_head import linear, softmax
 from derive.copy_head.model import DEFAULT
 from numerics.store import Store
-from simulate.crosscheck import copy_head, posterior
+from simulate.crosscheck import heads, posterior
 from simulate.crosscheck.claims import lines, measure, tasks
 from simulate.crosscheck.registry import chosen
 from simulate.run import Noise
@@ -50,7 +50,7 @@ def row(name, **changes):
 
 
 def test_an_action_off_by_five_per_cent(tmp_path):
-    claim = row("softmax branches", quick=(copy_head.case("softmax", {"start": "zero"}, L=32, V=8, P=250),))
+    claim = row("softmax branches", quick=(heads.case("softmax", {"start": "zero"}, L=32, V=8, P=250),))
     right, raised, mistaken = outcomes(claim, tmp_path, Raised, Mistaken)
     assert set(right.values()) == {Outcome.HOLDS}
     assert raised["energy"] is mistaken["energy"] is Outcome.FAILS
@@ -58,7 +58,7 @@ def test_an_action_off_by_five_per_cent(tmp_path):
 
 @pytest.mark.parametrize("kind", [Raised, Mistaken])
 def test_a_linear_action_off_by_five_per_cent(tmp_path, kind):
-    claim = row("linear minimum", quick=(copy_head.case("linear", L=24, V=4, P=80),))
+    claim = row("linear minimum", quick=(heads.case("linear", L=24, V=4, P=80),))
     right, wrong = outcomes(claim, tmp_path, kind)
     assert set(right.values()) == {Outcome.HOLDS}
     assert wrong["energy"] is Outcome.FAILS
@@ -74,7 +74,7 @@ def test_an_onset_off_by_five_per_cent(tmp_path):
 def test_noise_that_lacks_a_factor(tmp_path, monkeypatch):
     """sqrt(eta T) where the sampler needs sqrt(2 eta T): entries of the attention spread too little."""
     monkeypatch.setattr(posterior, "_BURN", 100)  # the chains begin near the minimum
-    case = copy_head.case("softmax", {"start": "copy", "steps": 100}, L=24, V=6, P=400, T="0.05")
+    case = heads.case("softmax", {"start": "copy", "steps": 100}, L=24, V=6, P=400, T="0.05")
     expected = posterior.fluctuating(find("copy-head/softmax"), case)
     claim = row("softmax entries", quick=(case,), quick_seeds=2, expect=lambda theory, at: expected)
     (right,) = outcomes(claim, tmp_path / "right")

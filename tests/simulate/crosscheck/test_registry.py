@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from derive.catalogue import THEORIES, find
-from simulate.crosscheck import copy_head, table
+from simulate.crosscheck import heads, softmax, table
 from simulate.crosscheck.claims import tasks
 from simulate.crosscheck.registry import CLAIMS, Entry, chosen, entries
 from tests.simulate.crosscheck.invented import CLAIM
@@ -46,8 +46,8 @@ def test_rows_have_names_of_their_own_and_something_to_measure():
 
 def test_bars_near_the_transition_are_for_cases_near_it():
     """The wider tolerance is for what lies within 20 % of the derived transition only."""
-    at = copy_head.case("softmax", L=32, V=8)
-    ((transition, _),) = copy_head.coexistence(find("copy-head/softmax"), at).values()
+    at = heads.case("softmax", L=32, V=8)
+    ((transition, _),) = softmax.coexistence(find("copy-head/softmax"), at).values()
     for name, near in (("softmax branches", False), ("softmax branches near the transition", True)):
         (claim,) = chosen([], name)
         assert {abs(int(case.parameters["P"]) / transition - 1) < 0.2 for case in claim.cases} == {near}
