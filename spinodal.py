@@ -801,6 +801,7 @@ def scan(
     "--sweep", metavar="NAME=LO:HI:N[:log]", help="Minima along the control, up and down, each from the last."
 )
 @click.option("--device", "on", default="cpu", show_default=True, metavar="NAME", help="cpu, cuda or auto.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64), help="Processes, a seed each.")
 @click.option("--out", type=Folder(), metavar="DIR", help="A record store, with checkpoints.")
 @click.option("--resume", is_flag=True, help="Go on with the store that is there.")
 @_options
@@ -809,6 +810,7 @@ def simulate(
     words: tuple[str, ...],
     seeds: int,
     sweep: str | None,
+    workers: int,
     out: Path | None,
     resume: bool,
     as_json: bool,
@@ -828,7 +830,7 @@ def simulate(
     with _experimenting():
         plan = planned(theory, values, ladder=_ladder(sweep, theory), **how)
     with _store(out, plan.about | {"points": str(seeds)}, resume) as store, _experimenting():
-        records = list(room.run(plan, range(seeds), store, quiet))
+        records = list(room.run(plan, range(seeds), store, quiet, workers))
     found = room.summaries(plan, records)
     unfinished = list(dict.fromkeys(record.status for record in records if record.status != "ok"))
     if as_json:

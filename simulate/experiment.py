@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from derive.copy_head.model import T
+from numerics.processes import worked
 from numerics.store import Record, Store
 from simulate.langevin import Diagnosis, Langevin, Metropolis, StochasticLangevin, diagnose, occupation
 from simulate.models import SAMPLERS, Prepared, Values, family_of
@@ -56,32 +58,50 @@ class _Found:
     status: str = "ok"
 
 
-def run(plan: Plan, seeds: Iterable[int], store: Store | None = None, quiet: bool = True) -> Iterator[Record]:
-    """The records of all seeds, on one thread each, those that ``store`` holds looked up.
+def run(
+    plan: Plan, seeds: Sequence[int], store: Store | None = None, quiet: bool = True, workers: int = 1
+) -> Iterator[Record]:
+    """The records of all seeds, each on one thread of one of the ``workers``, those that ``store`` holds looked up.
 
     The status says if a descent did not arrive, if chains have not met or if a run broke down: the other seeds go on.
-    Raises `CheckpointError` for a checkpoint of something else.
+    Raises `CheckpointError` for a checkpoint of something else, and `SolverError` where a worker is killed.
     """
-    for seed in seeds:
-        inputs = [{**plan.about, "seed": str(seed), **place} for place in plan.places]
-        there = [None if store is None else store.get(_KIND, each) for each in inputs]
-        records = [record for record in there if record is not None]
-        if len(records) < len(inputs):
-            begin = time.perf_counter()
-            with threads(1):
-                found = _done(plan, seed, None if store is None else store.folder / f"seed-{seed}.pt", quiet)
-            made_with = {"torch": torch.__version__, "threads": "1"}
-            seconds = (time.perf_counter() - begin) / len(found)
-            records = [
-                Record(_KIND, each, _texts(one.values), _texts(one.errors), one.status, "", made_with, seconds)
-                for each, one in zip(inputs, found, strict=True)
-            ]
+    there = {seed: _held(plan, seed, store) for seed in seeds}
+    left = [seed for seed, records in there.items() if not records]
+    folder = None if store is None else store.folder
+    made = worked(partial(_made, plan, folder, quiet or workers > 1), left, workers)
+    for records in there.values():
+        if not records:
+            records = next(made)
             if store is not None:
                 store.append(records)
         yield from records
 
 
 _KIND = "run"
+
+
+def _inputs(plan: Plan, seed: int) -> list[dict[str, str]]:
+    """What tells the records of one seed from all others."""
+    return [{**plan.about, "seed": str(seed), **place} for place in plan.places]
+
+
+def _held(plan: Plan, seed: int, store: Store | None) -> list[Record]:
+    """All records of a seed; none where one is missing."""
+    found = [None if store is None else store.get(_KIND, each) for each in _inputs(plan, seed)]
+    return [record for record in found if record is not None] if all(found) else []
+
+
+def _made(plan: Plan, folder: Path | None, quiet: bool, seed: int) -> list[Record]:
+    begin = time.perf_counter()
+    with threads(1):
+        found = _done(plan, seed, None if folder is None else folder / f"seed-{seed}.pt", quiet)
+    made_with = {"torch": torch.__version__, "threads": "1"}
+    seconds = (time.perf_counter() - begin) / len(found)
+    return [
+        Record(_KIND, inputs, _texts(one.values), _texts(one.errors), one.status, "", made_with, seconds)
+        for inputs, one in zip(_inputs(plan, seed), found, strict=True)
+    ]
 
 
 def _texts(values: Values) -> dict[str, str]:

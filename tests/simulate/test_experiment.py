@@ -322,3 +322,9 @@ def test_the_description_tells_experiments_apart():
     assert all(other.about != made.about for other in others)
     assert len(METHODS) == len(set(METHODS))
     assert isinstance(next(iter(run(made, [0]))), Record)
+
+
+def test_two_workers_find_the_same():
+    one = plan(method="lbfgs")
+    alone, spread = (list(run(one, range(2), workers=workers)) for workers in (1, 2))
+    assert [record.values for record in alone] == [record.values for record in spread]
