@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from derive.action import Parameter, Setup
     from derive.catalogue import Theory
-    from derive.derivation import CheckReport, Derivation
+    from derive.derivation import CheckReport, Derivation, Result
     from derive.state_evolution import Problem
     from numerics.asymptotics import AsymptoticReport
     from numerics.diagram import Diagram
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 BAD_INPUT, NOT_REACHED, INTERRUPTED = 2, 3, 130
-LONGEST_MESSAGE = 500
+LONGEST_MESSAGE, LONGEST_NAME = 500, 64
+MOST_CERTIFIED = 5000
+"""Digits of a certificate."""
 _SOLVERS = {  # of an action, of a state evolution
     "minima": ("numerics.stationary", "numerics.sectors"),
     "transitions": ("numerics.transitions", "numerics.evolution_transitions"),
@@ -94,7 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 @contextmanager
 def _insistent_interrupt() -> Iterator[None]:
-    """Inside, Ctrl-C is raised again and again until it ends the work: some libraries swallow it in a bare ``except``."""
+    """Inside, Ctrl-C is raised again and again until it ends the work: some libraries swallow it in a bare ``except``.
+
+    A request to terminate counts as one, so that what is kept for --resume is written.
+    """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -103,7 +109,7 @@ def _insistent_interrupt() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, INSIST)
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGALRM)}
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
     try:
         yield
     finally:
@@ -113,10 +119,14 @@ def _insistent_interrupt() -> Iterator[None]:
 
 
 def _complain(message: str) -> None:
-    line = " ".join(message.split())
+    """In one line; a formula and the caret below it stay as they are."""
+    text, *pointing = message.split("\n    ")
+    if len(pointing) != 2:
+        text, pointing = message, []
+    line = " ".join(text.split())
     if len(line) > LONGEST_MESSAGE:
         line = f"{line[: LONGEST_MESSAGE // 2]} ... {line[-LONGEST_MESSAGE // 2 :]}"
-    _tell(f"spinodal: {line}")
+    _tell("\n    ".join((f"spinodal: {line}", *pointing)))
 
 
 def _tell(text: str) -> None:
@@ -175,6 +185,22 @@ class Folder(click.ParamType):
         return folder
 
 
+class NewFile(click.ParamType):
+    """A file to write, in a folder that may be written; refused before the work is done."""
+
+    name = "FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        file = Path(value)
+        try:
+            wrong = not file.name or file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)
+        except OSError as error:
+            raise BadInput(f"--out {value}: {error.strerror}") from None
+        if wrong:
+            raise BadInput(f"--out {value}: give the name of a file in a folder that may be written")
+        return file
+
+
 class Verb(click.Command):
     """A command that takes the value of an option once."""
 
@@ -204,11 +230,12 @@ def _arguments() -> Iterator[None]:
 
 
 def _theory(name: str) -> Theory:
+    from derive.action import SetupError
     from derive.catalogue import UnknownTheoryError, find
 
     try:
         return find(name)
-    except UnknownTheoryError as error:
+    except (UnknownTheoryError, SetupError) as error:
         raise BadInput(str(error)) from None
 
 
@@ -305,6 +332,13 @@ def _digits(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--digits", type=Digits(), help="Significant digits; the theory's own by default.")(command)
 
 
+def _certify(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option("--out", type=NewFile(), metavar="FILE", help="With --certify: where the certificate goes.")(
+        command
+    )
+    return click.option("--certify", is_flag=True, help="Prove every number, and write a certificate.")(command)
+
+
 def _setup_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.argument("words", nargs=-1, metavar="[KEY=VALUE]...")(command)
     return click.argument("theory")(command)
@@ -328,10 +362,10 @@ def cli() -> None:
 @_options
 def list_theories(as_json: bool, quiet: bool) -> None:
     """Every theory with its order parameters, control and parameters."""
-    from derive.catalogue import THEORIES
+    from derive.catalogue import THEORIES, classical
     from numerics import present
 
-    entries = [_entry(theory) for theory in THEORIES]
+    entries = [_entry(theory) for theory in (*THEORIES, *classical())]
     if as_json:
         _print_json({"schema": 1, "theories": entries})
         return
@@ -366,7 +400,7 @@ def _entry(theory: Theory) -> dict[str, Any]:
 @click.option("--check", is_flag=True, help="Run every step's checks; exit 3 if one fails.")
 @click.option("--quick", is_flag=True, help="With --check: only the checks that take no time.")
 @click.option("--format", "form", metavar="text|latex|html|json", help="How to print; with --expr text|latex|python|c.")
-@click.option("--expr", metavar="STEP", help="Print one step's expression only.")
+@click.option("--expr", metavar="STEP", help="Print one step's expression only; action: the one that is solved.")
 @click.option("--no-cache", is_flag=True, expose_value=False, help="Without effect: nothing is cached as yet.")
 @_options
 def derive(
@@ -406,21 +440,37 @@ def derive(
 
 def _print_expression(theory: Theory, name: str, form: str) -> None:
     from derive import present
+    from numerics.emit import EmissionError
+    from numerics.emit.standalone import FORMS, standalone
 
-    if form not in (*present.SOURCES, "json"):
-        raise BadInput(f"--format {form}: with --expr give {', '.join(present.SOURCES)} or json")
-    derivation = theory.derivation()
-    if name not in (names := [step.name for step in derivation.steps]):
-        raise _nearest("step", name, names)
-    result = derivation[name]
+    if form not in (forms := ("text", *FORMS, "json")):
+        raise BadInput(f"--format {form}: with --expr give {', '.join(forms[:-1])} or json")
+    result = _step(theory, name)
     if form == "json":
         both = {form: present.source(result, form) for form in ("text", "latex")}
-        _print_json({"schema": 1, "theory": theory.name, "step": name, "expression": both})
+        _print_json({"schema": 1, "theory": theory.name, "step": result.name, "expression": both})
         return
     try:
-        click.echo(present.source(result, form))
-    except ValueError as error:
+        click.echo(
+            present.source(result) if form == "text" else standalone(theory.name, theory.problem(), result, form)
+        )
+    except EmissionError as error:
         raise BadInput(str(error)) from None
+
+
+def _step(theory: Theory, name: str) -> Result:
+    """The step called ``name``; "action" and "potential" are also names of the one that the solvers receive."""
+    derivation = theory.derivation()
+    names = [step.name for step in derivation.steps]
+    if name in names:
+        return derivation[name]
+    if name not in ("action", "potential"):
+        raise _nearest("step", name, names)
+    value = theory.problem().value
+    found = next((result for result in derivation if result.value == value), None)
+    if found is None:
+        raise BadInput(f"--expr {name}: no step of {theory.name} is the expression that the solvers receive")
+    return found
 
 
 def _run_checks(derivation: Derivation, quick: bool, quiet: bool) -> Iterator[CheckReport]:
@@ -459,9 +509,17 @@ def _summary(derivation: Derivation, reports: Sequence[CheckReport]) -> str:
 @_setup_arguments
 @_digits
 @click.option("--sector", metavar="NAME", help="Of a state evolution: only the solutions in this sector.")
+@_certify
 @_options
 def minima(
-    theory: str, words: tuple[str, ...], digits: int | None, sector: str | None, as_json: bool, quiet: bool
+    theory: str,
+    words: tuple[str, ...],
+    digits: int | None,
+    sector: str | None,
+    certify: bool,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """All stationary points at one value of the control, minima first."""
     problem, setup = _problem(theory, words)
@@ -474,15 +532,19 @@ def minima(
     from numerics import present
 
     chosen = {} if sector is None else {"sector": sector}
+    file = _certificate_file(theory, problem, digits, certify, out)
     with _progress(quiet) as progress, _solving():
         found = _solver("minima", problem)(problem, setup, digits=digits, progress=progress, **chosen)
+        if file is not None:
+            found = _certified(_theory(theory), problem, setup, found, digits, file, progress)
     at = {control.name: str(setup.control)}
     if as_json:
-        head = {**_head(theory, problem, setup.as_text()), "control": at, "digits": digits}
+        head = {**_head(theory, problem, setup.as_text()), "control": at, "digits": digits, **_filed(file)}
         _print_json({**head, "points": [present.point_json(point) for point in found], **present.outcome(found)})
     else:
         heading = present.heading(theory, {**setup.as_text(), **at}, digits, problem.meaning)
         click.echo(f"{heading}\n\n{present.points_table(found)}")
+        _tell_filed(file, quiet)
     _finish(found, silent=as_json or quiet)
 
 
@@ -490,9 +552,17 @@ def minima(
 @_setup_arguments
 @_digits
 @click.option("--over", metavar="NAME=LO:HI", help="Look between these values only, of the control or a parameter.")
+@_certify
 @_options
 def transitions(
-    theory: str, words: tuple[str, ...], digits: int | None, over: str | None, as_json: bool, quiet: bool
+    theory: str,
+    words: tuple[str, ...],
+    digits: int | None,
+    over: str | None,
+    certify: bool,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Every transition along the control; of a state evolution also along a parameter, at a value of the control."""
     problem, setup = _problem(theory, words, over)
@@ -505,19 +575,103 @@ def transitions(
     from numerics import present
     from numerics.landscape import BoxError
 
+    file = _certificate_file(theory, problem, digits, certify, out)
     with _progress(quiet) as progress, _solving():
         try:
             found = _solver("transitions", problem)(problem, setup, digits=digits, over=bounds, progress=progress)
         except BoxError as error:
             raise BadInput(f"--over {over}: {error}" if over else str(error)) from None
+        if file is not None:
+            found = _certified(_theory(theory), problem, setup, found, digits, file, progress)
     if as_json:
-        head = {**_head(theory, problem, setup.as_text()), "digits": digits}
+        head = {**_head(theory, problem, setup.as_text()), "digits": digits, **_filed(file)}
         entries = [present.transition_json(entry) for entry in found]
         _print_json({**head, "transitions": entries, **present.outcome(found)})
     else:
         table = present.transitions_table(name, found, f" in {over}" if over else "")
         click.echo(f"{present.heading(theory, setup.as_text(), digits, problem.meaning)}\n\n{table}")
+        _tell_filed(file, quiet)
     _finish(found, silent=as_json or quiet)
+
+
+def _certificate_file(theory: str, problem: Problem, digits: int, certify: bool, out: Path | None) -> Path | None:
+    """Where a certificate goes, if one is asked for and there can be one."""
+    from derive.action import EffectiveAction
+    from numerics.certify.taylor import UncertifiableError, refuse_uncertifiable
+
+    if not certify:
+        if out is not None:
+            raise BadInput("--out goes with --certify")
+        return None
+    if not isinstance(problem, EffectiveAction):
+        raise BadInput(f"--certify: {theory} has a state evolution; certificates are of actions in closed form")
+    if digits > MOST_CERTIFIED:
+        raise BadInput(f"--certify: {digits} digits; a certificate may have {MOST_CERTIFIED}")
+    try:
+        refuse_uncertifiable(problem)
+    except UncertifiableError as error:
+        raise BadInput(f"--certify: {error}") from None
+    name = Path(theory).stem if theory.endswith(".toml") else re.sub(r"\W+", "-", theory)
+    return out or cast(Path, NewFile().convert(f"{name}.certificate.json", None, None))
+
+
+def _certified(
+    theory: Theory, problem: Any, setup: Setup, found: Any, digits: int, file: Path, progress: Callable[[str], None]
+) -> Any:
+    """What was found, as far as it is proven; the certificate is written."""
+    from dataclasses import replace
+
+    from numerics.certify import certificate, prove
+    from numerics.points import Points
+
+    proven = prove.certified_points if isinstance(found, Points) else prove.certified_transitions
+    better, document = proven(problem, setup, found, digits, progress)
+    try:
+        steps = certificate.grounds(problem, theory.derivation())
+        document = replace(document, theory=theory.name, grounds=steps)
+        file.write_text(certificate.written(document, problem), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
+    return better
+
+
+def _filed(file: Path | None) -> dict[str, str]:
+    return {} if file is None else {"certificate": str(file)}
+
+
+def _tell_filed(file: Path | None, quiet: bool) -> None:
+    if file is not None and not quiet:
+        _tell(f"certificate: {file} (spinodal verify {file})")
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@_options
+def verify(file: Path, as_json: bool, quiet: bool) -> None:
+    """Prove a certificate again, by other derivatives and another operator than those that it was written with."""
+    from numerics.certify import verify as room
+    from numerics.certify.certificate import CertificateError, grounds, read
+
+    try:
+        found = read(file)
+        theory = _theory(found.theory)
+        with _arguments(), _progress(quiet) as progress:
+            problem, _ = theory.prepared(found.setup)
+            verdicts = list(room.verified(found, problem, progress))
+        if found.grounds != grounds(problem, theory.derivation()):
+            raise CertificateError("the steps that are named do not give what is assumed")
+    except CertificateError as error:
+        raise BadInput(str(error)) from None
+    refused = [verdict.refused for verdict in verdicts if verdict.refused is not None]
+    if as_json:
+        rows = [room.as_json(verdict) for verdict in verdicts]
+        head = {"schema": 1, "file": str(file), "theory": found.theory, "setup": dict(found.setup)}
+        _print_json({**head, "theorems": rows, "status": "refused" if refused else "ok"})
+    else:
+        click.echo(room.as_text(found, problem, verdicts))
+    if refused:
+        _complain(f"{len(refused)} of {len(verdicts)} theorems are not proven: {refused[0]}")
+        raise click.exceptions.Exit(NOT_REACHED)
 
 
 def _problem(theory: str, words: Iterable[str], over: str | None = None) -> tuple[Problem, Setup]:
@@ -541,14 +695,16 @@ def _head(theory: str, problem: Problem, setup: Mapping[str, str]) -> dict[str, 
 @contextmanager
 def _solving() -> Iterator[None]:
     """Inside, a problem that no rule of integration or box can hold is bad input; one that breaks them is not solved."""
+    from derive.exact import ExactnessError
+    from numerics.emit.runtime import UndefinedError
     from numerics.landscape import BoxError
     from numerics.points import CostError, SolverError
 
     try:
         yield
-    except (BoxError, CostError) as error:
+    except (BoxError, CostError, ExactnessError) as error:
         raise BadInput(str(error)) from None
-    except SolverError as error:
+    except (SolverError, UndefinedError) as error:
         _complain(str(error))
         raise click.exceptions.Exit(NOT_REACHED) from None
 
@@ -798,7 +954,9 @@ def scan(
     "--chunk", type=int, metavar="N", help="Sequences worked on at a time; by default those that fit the memory."
 )
 @click.option(
-    "--sweep", metavar="NAME=LO:HI:N[:log]", help="Minima along the control, up and down, each from the last."
+    "--sweep",
+    metavar="NAME=LO:HI:N[:log]",
+    help="Minima along the control (P is rounded), up and down, each from the last.",
 )
 @click.option("--device", "on", default="cpu", show_default=True, metavar="NAME", help="cpu, cuda or auto.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64), help="Processes, a seed each.")
@@ -829,16 +987,26 @@ def simulate(
 
     with _experimenting():
         plan = planned(theory, values, ladder=_ladder(sweep, theory), **how)
-    with _store(out, plan.about | {"points": str(seeds)}, resume) as store, _experimenting():
-        records = list(room.run(plan, range(seeds), store, quiet, workers))
+    points = seeds * len(plan.places)
+    with (
+        _store(out, plan.about | {"--seeds": str(seeds), "points": str(points)}, resume) as store,
+        _bar(quiet, desc="simulate", total=points) as bar,
+        _experimenting(),
+    ):
+        records = []
+        for record in room.run(plan, range(seeds), store, quiet, workers):
+            records.append(record)
+            bar.update()
     found = room.summaries(plan, records)
     unfinished = list(dict.fromkeys(record.status for record in records if record.status != "ok"))
     if as_json:
-        head = {"schema": 1, "theory": theory, "setup": plan.values, "about": plan.about, "seeds": seeds}
+        about = {name: text for name, text in plan.about.items() if name not in plan.numbers or name in plan.chosen}
+        head = {"schema": 1, "theory": theory, "setup": plan.values, "about": about, "seeds": seeds}
         _print_json({**head, **table.as_json(plan, found), "status": unfinished[0] if unfinished else "ok"})
     else:
-        click.echo(f"{theory}: {plan.text}; {seeds} seeds\n")
-        click.echo(table.as_text(plan, found))
+        click.echo(f"{theory}: {plan.text}; {seeds} seed{'s' * (seeds > 1)}")
+        if text := table.as_text(plan, found):
+            click.echo(f"\n{text}" if quiet else f"\n{text}\n\n{table.legend(plan, found)}")
     if unfinished:
         missed = sum(record.status != "ok" for record in records)
         _complain(f"{missed} of {len(records)} runs did not reach what was asked: {unfinished[0]}")
@@ -846,16 +1014,16 @@ def simulate(
 
 
 def _ladder(sweep: str | None, theory: str) -> tuple[Rational, ...]:
-    """The values of the control in ``--sweep``."""
+    """The values of the control in ``--sweep``, whole ones where it counts something."""
     from numerics.scan import parse_axis
-    from simulate.models import control_of
+    from simulate.models import family_of
 
     if sweep is None:
         return ()
-    axis, control = parse_axis(sweep), control_of(theory).name
+    axis, control = parse_axis(sweep), family_of(theory).control.name
     if axis.name != control:
         raise BadInput(f"--sweep {sweep}: a sweep goes along the control, {control}=LO:HI:N")
-    return axis.values
+    return tuple(dict.fromkeys(map(round, axis.values))) if family_of(theory).whole else axis.values
 
 
 @contextmanager
@@ -920,11 +1088,12 @@ def crosscheck(
         raise BadInput(str(error.args[0])) from None
     todo = room.tasks(claims, quick)
     names = ", ".join(claim.name for claim in claims)
-    about = {"what": "crosscheck", "rows": names, "quick": str(quick), "points": str(len(todo))}
+    about = {"what": "crosscheck", "rows": names, "quick": str(quick), "points": str(len(todo)), "code": room.made_of()}
     with _measurements(out, about, resume) as store:
         if not quiet:
             _tell(table.budgets(claims, quick))
-        with _solving(), _bar(quiet, desc="measurements", total=len(todo)) as bar:
+        there = len(todo) - len(room.left(todo, store))
+        with _solving(), _bar(quiet, desc="measurements", total=len(todo), initial=there) as bar:
             room.measure(todo, store, workers, lambda task: bar.update())
         with _progress(quiet) as progress:
             found = room.compared(claims, store, quick, progress)
@@ -972,6 +1141,31 @@ def status(folder: Path, as_json: bool, quiet: bool) -> None:
     else:
         click.echo(present.table(("", ""), [*about.items(), *((name, str(count)) for name, count in counts.items())]))
         click.echo(f"{left} points left")
+
+
+@cli.command()
+@click.argument("name")
+@_options
+def new(name: str, as_json: bool, quiet: bool) -> None:
+    """Write NAME.toml, a theory file with comments that runs as it is, to make one's own of."""
+    from derive.files.theory import starter
+
+    stem = name.removesuffix(".toml")
+    plain = stem[:1] + stem[1:].replace("-", "").replace("_", "")
+    if not (plain.isascii() and plain.isalnum() and len(stem) <= LONGEST_NAME):
+        raise BadInput(f"{name!r} is no name for a theory; give at most {LONGEST_NAME} letters, digits, - and _")
+    path = Path(f"{stem}.toml")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(starter(stem))
+    except FileExistsError:
+        raise BadInput(f"{path} is there already, and is not overwritten") from None
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+    if as_json:
+        _print_json({"schema": 1, "file": str(path)})
+    else:
+        click.echo(f"wrote {path}")
 
 
 @cli.command()

@@ -1,7 +1,9 @@
 """The catalogue: the one place where theories are found by name.
 
 An entry names the module and the function that builds its action or its state evolution; nothing is imported before it
-is asked for. A new theory is one folder under ``derive/`` and one line here.
+is asked for. A new theory is one folder under ``derive/`` and one line here, or one theory file: the classical models are
+files in ``derive/classical``, and the path of any other file is a name, too. So is ``module:NAME``, a module on the
+search path of Python. A module is code, which is run; a file is data.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from derive.action import EffectiveAction
@@ -18,7 +21,13 @@ if TYPE_CHECKING:
     from derive.derivation import Derivation
     from derive.state_evolution import Problem, StateEvolution
 
-__all__ = ["THEORIES", "Choice", "Theory", "UnknownTheoryError", "find"]
+__all__ = ["CLASSICAL", "THEORIES", "Choice", "Theory", "UnknownTheoryError", "classical", "find"]
+
+CLASSICAL = Path(__file__).parent / "classical"
+"""The files of the classical models."""
+
+
+_FILE, _MODULE = ".toml", "module:"
 
 
 class UnknownTheoryError(LookupError):
@@ -38,7 +47,8 @@ class Choice(NamedTuple):
 class Theory:
     """A catalogue entry: ``module`` has ``derivation()``; ``builder`` and ``series`` name its functions that build the
     action and the asymptotic series, if there are any. A theory with a state evolution, built by ``evolution``, has no
-    action. Where it is built for sizes, the module has ``CHOICES`` and ``prepared(values, axes)``.
+    action. Where it is built for sizes, the module has ``CHOICES`` and ``prepared(values, axes)``. A theory file has the
+    functions of a module; its path is the ``module``.
     """
 
     name: str
@@ -48,20 +58,29 @@ class Theory:
     series: str | None = "asymptotics"
     evolution: str | None = None
 
+    @property
+    def room(self) -> Any:
+        """The module, or what the file holds; raises `SetupError` for a file that is no theory."""
+        if not self.module.endswith(_FILE):
+            return import_module(self.module)
+        from derive.files.theory import read
+
+        return read(Path(self.module))
+
     def derivation(self) -> Derivation:
-        built: Derivation = import_module(self.module).derivation()
+        built: Derivation = self.room.derivation()
         return built
 
     def action(self) -> EffectiveAction:
         if self.evolution is not None:
             raise TypeError(f"{self.name} has a state evolution, not an action")
-        built: EffectiveAction = getattr(import_module(self.module), self.builder)()
+        built: EffectiveAction = getattr(self.room, self.builder)()
         return built
 
     def state_evolution(self) -> StateEvolution:
         if self.evolution is None:
             raise TypeError(f"{self.name} has an action, not a state evolution")
-        built: StateEvolution = getattr(import_module(self.module), self.evolution)()
+        built: StateEvolution = getattr(self.room, self.evolution)()
         return built
 
     def problem(self) -> Problem:
@@ -73,7 +92,7 @@ class Theory:
 
         Raises `SetupError` where a size is none, or is among ``axes``, the names of the parameters that are to vary.
         """
-        build = getattr(import_module(self.module), "prepared", None)
+        build = getattr(self.room, "prepared", None)
         if build is None:
             return self.problem(), dict(values)
         problem, left = build(values, axes)
@@ -81,14 +100,14 @@ class Theory:
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        chosen: tuple[Choice, ...] = getattr(import_module(self.module), "CHOICES", ())
+        chosen: tuple[Choice, ...] = getattr(self.room, "CHOICES", ())
         return chosen
 
     def asymptotics(self) -> tuple[AsymptoticSeries | LimitLaw, ...]:
         """Series of the transitions of an action, laws of the fixed points of a state evolution."""
         if self.series is None:
             return ()
-        built: tuple[AsymptoticSeries | LimitLaw, ...] = getattr(import_module(self.module), self.series)()
+        built: tuple[AsymptoticSeries | LimitLaw, ...] = getattr(self.room, self.series)()
         return built
 
 
@@ -120,13 +139,49 @@ THEORIES: tuple[Theory, ...] = (
 )
 
 
+def classical() -> tuple[Theory, ...]:
+    """The classical models, each in a file."""
+    return tuple(_in_file(f"classical/{path.stem}", path) for path in sorted(CLASSICAL.glob(f"*{_FILE}")))
+
+
+def _in_file(name: str, path: Path) -> Theory:
+    from derive.files.theory import read
+
+    file = read(path)
+    evolution = None if file.kind == "action" else "state_evolution"
+    return Theory(name, file.summary, str(path), series=None, evolution=evolution)
+
+
+def _in_module(name: str) -> Theory:
+    """The module called ``name``, which is imported here; raises `UnknownTheoryError` where it holds no theory."""
+    try:
+        module = import_module(name)
+    except (ImportError, ValueError) as error:
+        raise UnknownTheoryError(f"module:{name} cannot be imported: {error}") from None
+    builders = [builder for builder in ("action", "state_evolution") if hasattr(module, builder)]
+    if len(builders) != 1 or not hasattr(module, "derivation"):
+        raise UnknownTheoryError(f"module:{name} is no theory: it needs derivation() and action() or state_evolution()")
+    evolution = None if builders == ["action"] else "state_evolution"
+    series = "asymptotics" if hasattr(module, "asymptotics") else None
+    return Theory(f"module:{name}", (module.__doc__ or "").partition("\n")[0], name, series=series, evolution=evolution)
+
+
 def find(name: str) -> Theory:
-    """The theory called ``name``; raises `UnknownTheoryError` with the nearest names otherwise."""
+    """The theory called ``name``, in the file ``name`` or in the module ``module:NAME``.
+
+    Raises `UnknownTheoryError` with the nearest names where there is none, and `SetupError` for a file that is no theory.
+    """
     for theory in THEORIES:
         if theory.name == name:
             return theory
-    names = [theory.name for theory in THEORIES]
+    if name.startswith(_MODULE):
+        return _in_module(name.removeprefix(_MODULE))
+    files = {f"classical/{path.stem}": path for path in sorted(CLASSICAL.glob(f"*{_FILE}"))}
+    if name in files or name.endswith(_FILE):
+        return _in_file(name, files.get(name, Path(name)))
+    names = [*(theory.name for theory in THEORIES), *files]
     near = difflib.get_close_matches(name, names, n=2, cutoff=0)
     raise UnknownTheoryError(
-        f"no theory is called {name!r}; did you mean {' or '.join(near)}? `spinodal list` shows all"
+        f"no theory is called {name!r}; did you mean {' or '.join(near)}? `spinodal list` shows all; a theory of your own is"
+        f" the path of a file NAME{_FILE}"
     )

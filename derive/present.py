@@ -12,15 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from sympy import Basic, Function, Symbol, ccode, latex, pycode, sstr
+from sympy import Basic, Function, Symbol, latex, sstr
 from sympy.core.function import AppliedUndef
-from sympy.printing.codeprinter import PrintMethodNotImplementedError
 from sympy.printing.mathml import MathMLPresentationPrinter
 from sympy.printing.pretty.pretty_symbology import pretty_symbol
 
 from derive.derivation import Check, CheckReport, Derivation, Result
 
-__all__ = ["SOURCES", "as_html", "as_json", "as_latex", "as_text", "by_check", "source"]
+__all__ = ["SOURCES", "as_html", "as_json", "as_latex", "as_text", "by_check", "plain_names", "source"]
 
 WIDTH = 110
 """Columns of the text form."""
@@ -47,28 +46,13 @@ def _outcomes(result: Result, reports: Reports) -> list[tuple[Check, CheckReport
 # --- one expression --------------------------------------------------------------------------------------------------
 
 
-def _python(value: Basic) -> str:
-    return str(pycode(value, strict=True))
-
-
-def _c(value: Basic) -> str:
-    return str(ccode(value, strict=True))
-
-
-SOURCES = {"text": sstr, "latex": latex, "python": _python, "c": _c}
-"""The forms in which one expression can be printed."""
+SOURCES = {"text": sstr, "latex": latex}
+"""The forms in which one expression can be printed; as source that runs: `numerics.emit.standalone`."""
 
 
 def source(result: Result, form: str = "text") -> str:
-    """The right-hand side of a step in one of `SOURCES`.
-
-    Raises `ValueError` naming the step where a language has no word for one of its nodes (a matrix trace in C, say).
-    """
-    try:
-        return str(SOURCES[form](result.value))
-    except (PrintMethodNotImplementedError, TypeError, ValueError, NotImplementedError) as error:
-        why = str(error).partition("\n")[0]
-        raise ValueError(f"step {result.name!r} cannot be written as {form} source: {why}") from None
+    """The right-hand side of a step in one of `SOURCES`."""
+    return str(SOURCES[form](result.value))
 
 
 _WORDS = (
@@ -82,7 +66,7 @@ _CHARACTERS = ((r"\^T\b", "\u1d40"), ("<", "\u27e8"), (">", "\u27e9"))
 """How the LaTeX in a symbol's name reads where LaTeX is not understood; in MathML also with characters of its own."""
 
 
-def _plain_names(left: Basic, words: Iterable[tuple[str, str]] = _WORDS) -> Basic:
+def plain_names(left: Basic, words: Iterable[tuple[str, str]] = _WORDS) -> Basic:
     """The left side of a statement with names such as ``s_\\max`` as ``s_max``."""
 
     def plain(name: str) -> str:
@@ -97,7 +81,7 @@ def _plain_names(left: Basic, words: Iterable[tuple[str, str]] = _WORDS) -> Basi
 
 
 def _statement(result: Result) -> str:
-    statement = f"{sstr(_plain_names(result.step.left))} = {sstr(result.value)}"
+    statement = f"{sstr(plain_names(result.step.left))} = {sstr(result.value)}"
     if len(statement) <= LONGEST:
         return statement
     return f"{statement[:LONGEST]} ... ({len(statement)} characters; --expr {result.name!r} prints the right-hand side)"
@@ -214,7 +198,7 @@ class _MathML(MathMLPresentationPrinter):  # type: ignore[misc]  # SymPy carries
 
 
 def _math(left: Basic, right: Basic) -> str:
-    spoken = _plain_names(left, (*_WORDS, *_CHARACTERS))
+    spoken = plain_names(left, (*_WORDS, *_CHARACTERS))
     sides = "<mo>=</mo>".join(_MathML().doprint(side) for side in (spoken, right))
     sides = sides.replace("<mo>-</mo>", "<mo>&minus;</mo>").replace("&ExponentialE;", "e")
     return f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"><mrow>{sides}</mrow></math>'

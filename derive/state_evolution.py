@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from sympy import Basic, Dummy, Expr, S, Symbol, expand_mul, latex
+from sympy import Basic, Dummy, Expr, Function, S, Symbol, expand_mul, latex
 
 from derive.action import EffectiveAction, Observable, Parameter, Setup, SetupError, validated
 from derive.averages import GaussianAverage
 from derive.exact import ExactnessError, refuse_floats, refuse_twins
 
-__all__ = ["Pair", "Problem", "Sector", "StateEvolution", "driven", "growth", "stationary"]
+__all__ = ["Pair", "Problem", "Sector", "StateEvolution", "driven", "growth", "pairing", "stationary"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,16 @@ def stationary(potential: Expr, by: Symbol, of: Symbol) -> Expr:
     plain = slope.xreplace(names)
     value = -plain.subs(of, 0) / plain.diff(of)
     return expand_mul(value).xreplace({name: node for node, name in names.items()}) if names else value
+
+
+def pairing(potential: Expr, overlap: Symbol, conjugate: Symbol) -> Expr:
+    """The coefficient of the product of an overlap and its conjugate, with both in it where they do not pair so."""
+    nodes = potential.atoms(GaussianAverage)
+    names = {
+        node: Function(f"a{place}")(*(symbol for symbol in (overlap, conjugate) if symbol in node.free_symbols))
+        for place, node in enumerate(nodes)
+    }
+    return potential.xreplace(names).diff(conjugate).diff(overlap)
 
 
 def growth(potential: Expr, pair: Pair) -> Expr:
@@ -113,7 +123,7 @@ class StateEvolution:
                     f"{label} holds the undeclared symbol {names}; declare it as a parameter or overlap"
                 )
         for pair in self.pairs:
-            weight = self.potential.diff(pair.conjugate).diff(pair.overlap)
+            weight = pairing(self.potential, pair.overlap, pair.conjugate)
             if weight == 0 or not weight.free_symbols <= parameters:
                 raise ExactnessError(
                     f"{pair.overlap} and {pair.conjugate} are not paired in a product in {self.name!r}"

@@ -11,46 +11,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import mpmath
 from flint import arb
 from mpmath import mpf
 
 from numerics.emit import Emitted
+from numerics.emit.arb import ANYTHING, NAMESPACE
 
 __all__ = ["Ball", "ball", "enclosure", "number", "sign"]
 
 Ball = arb
-
-_CONSTANTS = {"pi": arb.pi, "e": arb.const_e, "euler": arb.const_euler, "catalan": arb.const_catalan}
-_ANYTHING = arb("nan")
-
-
-class _Arb:
-    """What emitted source calls ``mpmath``: the same names, on balls."""
-
-    mpf = arb
-
-    def __getattr__(self, name: str) -> Any:
-        return _CONSTANTS[name]() if name in _CONSTANTS else getattr(arb, name)
-
-
-def _piecewise(arguments: Sequence[arb], *branches: tuple[Callable[..., Any], Callable[..., Any]]) -> arb:
-    """The first branch whose condition holds; of a condition that fails, only a point knows that it does."""
-    for condition, value in branches:
-        if condition(*arguments) is True:
-            return arb(value(*arguments))
-        if not all(arb(argument).is_exact() for argument in arguments):
-            break
-    return _ANYTHING
-
-
-def _power(base: arb, exponent: int | arb) -> arb:
-    """A power; Arb's own knows nothing of a whole power of a ball whose midpoint is zero."""
-    if isinstance(exponent, int) and exponent > 0 and base.mid().is_zero():
-        return arb(0, base.rad() ** exponent)
-    return base**exponent
 
 
 class _Powers(ast.NodeTransformer):
@@ -62,19 +33,6 @@ class _Powers(ast.NodeTransformer):
         return power if isinstance(node.op, ast.Pow) else node
 
 
-_NAMESPACE: dict[str, Any] = {
-    "mpmath": _Arb(),
-    "power": _power,
-    "piecewise": _piecewise,
-    "expm1": arb.expm1,
-    "log1p": arb.log1p,
-    "xlogy": lambda x, y: x * arb(y).log(),
-    "xlog1py": lambda x, y: x * arb(y).log1p(),
-    "largest": lambda a, b: arb(a).max(arb(b)),
-    "smallest": lambda a, b: arb(a).min(arb(b)),
-}
-
-
 def ball(value: mpf) -> arb:
     """The exact ball of a finite number."""
     negative, mantissa, exponent, _ = value._mpf_
@@ -83,7 +41,7 @@ def ball(value: mpf) -> arb:
 
 def enclosure(emitted: Emitted) -> Callable[[Sequence[arb]], tuple[arb, ...]]:
     """The map from balls to balls that enclose the tuple of values of ``emitted``, at the current precision of Arb."""
-    namespace = dict(_NAMESPACE)
+    namespace = dict(NAMESPACE)
     source = ast.fix_missing_locations(_Powers().visit(ast.parse(emitted.source)))
     exec(compile(source, "<emitted to balls>", "exec"), namespace)
     function, count = namespace["emitted"], len(emitted.shape or ())
@@ -92,7 +50,7 @@ def enclosure(emitted: Emitted) -> Callable[[Sequence[arb]], tuple[arb, ...]]:
         try:
             return tuple(map(arb, function(*arguments)))
         except (AttributeError, NameError, TypeError, ValueError, ZeroDivisionError):
-            return (_ANYTHING,) * count
+            return (ANYTHING,) * count
 
     return evaluate
 

@@ -115,9 +115,7 @@ def _turning(node: Node) -> mpf:
 
 def _crossing(node: Node) -> mpf:
     """Changes sign where another branch crosses, and only there."""
-    rows = [*node.sight.jacobian, list(node.tangent)]
-    sizes = [max(abs(x) for x in row) for row in rows]
-    return determinant([[x / size for x in row] if size else row for row, size in zip(rows, sizes, strict=True)])
+    return determinant([*node.sight.jacobian, list(node.tangent)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +188,8 @@ class Joint:
 class Atlas:
     """Every branch found in a window from ``covers`` covers, and whether these confirm that they are all.
 
-    ``isolated`` is false where stationary points fill curves, which are no branches.
+    ``isolated`` is false where stationary points fill curves, which are no branches; ``untraced`` are the degenerate points
+    in the covers that lie on none.
     """
 
     landscape: Landscape
@@ -201,6 +200,7 @@ class Atlas:
     complete: bool
     dps: int
     isolated: bool = True
+    untraced: int = 0
 
     @property
     def lost(self) -> int:
@@ -267,8 +267,8 @@ class Atlas:
             value <= other.sight.data[()] for segment, other in self.minima(node.position[-1]) if segment not in own
         )
 
-    def holds(self, x: Coordinates, control: mpf) -> bool:
-        """Whether ``x`` or a symmetric image of it lies on a branch."""
+    def holds(self, x: Coordinates, control: mpf, index: int | None = None) -> bool:
+        """Whether ``x`` or a symmetric image of it lies on a branch, between points of its ``index``, if that is given."""
         y = self.chart.scaled(x, control)
         images = [self.chart.scaled(image, control) for image in self.landscape.orbit(x, control, self.chart.scales)]
         units = [mpf(1)] * len(y)
@@ -276,6 +276,8 @@ class Atlas:
             # A branch that was followed to an end of the window stops short of it or beyond it by its last correction.
             t = min(max(y[-1], segment.low), segment.high)
             if abs(t - y[-1]) < mpf("1e-6") and _may_hold(segment, t, images):
+                if index is not None and index not in {node.sight.label for node in segment.near(t)}:
+                    continue
                 node = segment.at(t)
                 if node is not None and any(same(node.position, image, units, "1e-6") for image in images):
                     return True
@@ -368,13 +370,17 @@ def _covered(landscape: Landscape, control: mpf, progress: Progress | None) -> C
 
 def _traced(atlas: Atlas, covers: Sequence[Cover]) -> Atlas:
     """``atlas`` with the branches of those points in ``covers`` that it does not hold yet, and of those that cross them."""
+    degenerate: list[tuple[Coordinates, mpf]] = []
     for found in covers:
         for group in groups(atlas.landscape, found):
-            if not group.degenerate and not atlas.holds(group.x, found.control):
+            if group.degenerate:
+                degenerate.append((group.x, found.control))
+            elif not atlas.holds(group.x, found.control, group.index):
                 atlas = _with(atlas, _both_ways(atlas, start(atlas.curve, atlas.chart.scaled(group.x, found.control))))
         complete, isolated = atlas.complete and found.complete is not False, atlas.isolated and found.isolated
         atlas = replace(atlas, covers=atlas.covers + 1, complete=complete, isolated=isolated)
-    return _entered(atlas)
+    atlas = _entered(atlas)
+    return replace(atlas, untraced=atlas.untraced + sum(not atlas.holds(*place) for place in degenerate))
 
 
 def _with(atlas: Atlas, branch: Branch) -> Atlas:
@@ -388,7 +394,7 @@ def _both_ways(atlas: Atlas, first: Node) -> Branch:
     low, high = atlas.chart.coordinate(atlas.chart.low), atlas.chart.coordinate(atlas.chart.high)
     events = [
         Event(FOLD, _turning, dips=True),
-        Event(BIFURCATION, _crossing),
+        Event(BIFURCATION, _crossing, dips=True),
         Event(_LOW, lambda node: node.position[-1] - low),
         Event(_HIGH, lambda node: high - node.position[-1]),
     ]

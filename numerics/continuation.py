@@ -8,8 +8,8 @@ unit is a large change (the logarithm of a control, an order parameter over its 
 
 Pros: passes folds and, by its finite steps, bifurcation points. Cons: a step may jump to a curve that runs close by. It
 is accepted only if the corrector moves little, the tangent turns little, the integer label of the curve (the index of a
-stationary point) changes only over a short step, and its kind (the symmetry of the point) not at all; the caller
-confirms branches against independent covers.
+stationary point) changes only over a short step, no two changes of it may hide in a long one, and its kind (the symmetry
+of the point) does not change at all; the caller confirms branches against independent covers.
 Source: Keller, in Applications of Bifurcation Theory (1977); Allgower and Georg, Numerical Continuation Methods (1990).
 """
 
@@ -76,7 +76,8 @@ class Node:
 class Event:
     """A function along the curve whose zeros are located.
 
-    ``dips`` also looks between nodes for a pair of zeros where the function comes close to zero and turns back.
+    ``dips`` also looks between nodes for a pair of zeros where the function comes close to zero and turns back, and takes
+    steps too short for a pair to hide in one.
     """
 
     name: str
@@ -201,7 +202,7 @@ def trace(
     """
     nodes, length = [first], mpf("0.02")
     while len(nodes) < limit:
-        advance = _advance(curve, nodes[-1], length)
+        advance = _advance(curve, nodes[-1], length, events)
         if advance is None:
             return Branch(tuple(nodes), (Ended.STALLED,))
         following, length = advance
@@ -219,7 +220,7 @@ def trace(
     return Branch(tuple(nodes), (Ended.LONG,))
 
 
-def _advance(curve: Curve, base: Node, length: mpf) -> tuple[Node, mpf] | None:
+def _advance(curve: Curve, base: Node, length: mpf, events: Sequence[Event]) -> tuple[Node, mpf] | None:
     """The next node, and the step to try after it."""
     while length > _SMALLEST:
         node = corrected(curve, base, length)
@@ -229,11 +230,27 @@ def _advance(curve: Curve, base: Node, length: mpf) -> tuple[Node, mpf] | None:
             angle = norm([a - b for a, b in zip(node.tangent, base.tangent, strict=True)])
             relabelled = node.sight.label != base.sight.label and length > _SHORT
             jumped = relabelled or node.sight.kind != base.sight.kind
-            if drift <= min(_DRIFT, length / 5) and angle <= _ANGLE and not jumped:
+            smooth = drift <= min(_DRIFT, length / 5) and angle <= _ANGLE and not jumped
+            if smooth and (length <= _SHORT or not _may_hide(curve, base, node, length, events)):
                 easy = drift <= min(_DRIFT, length / 5) / 4 and angle <= _ANGLE / 2
                 return node, length * 2 if easy else length
         length /= 2 if node is not None else 4
     return None
+
+
+def _may_hide(curve: Curve, base: Node, following: Node, length: mpf, events: Sequence[Event]) -> bool:
+    """Whether a pair of zeros of an event that dips may lie within a step at whose ends its signs are the same.
+
+    A parabola with both zeros between two points lies, half-way, at least the lesser of the values there below their mean.
+    """
+    dipping = [event for event in events if event.dips]
+    middle = corrected(curve, base, length / 2) if dipping else None
+    for event in dipping:
+        a, b = event.value(base), event.value(following)
+        bend = abs((a + b) / 2 - event.value(middle)) if middle else mpmath.inf
+        if event.name not in base.events and bend > min(abs(a), abs(b)) / 2:
+            return True
+    return False
 
 
 def _events_between(curve: Curve, base: Node, following: Node, events: Sequence[Event]) -> list[Node]:
@@ -295,8 +312,10 @@ def _lowest(curve: Curve, three: tuple[Node, Node, Node], event: Event) -> list[
     places = [-next(spans), mpf(0), next(spans)]
     values = [sign * event.value(node) for node in three]
     for iteration in range(60):
+        if not values[0] > values[1] < values[2]:  # flat to rounding
+            return None
         trial = _vertex(places, values) if iteration % 4 < 3 else _section(places)
-        node = corrected(curve, middle, trial)
+        node = None if trial in places else corrected(curve, middle, trial)
         if node is None:
             return None
         value = sign * event.value(node)

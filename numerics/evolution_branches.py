@@ -154,12 +154,18 @@ def crossings(ts: Sequence[float] | Array, values: Sequence[float] | Array) -> I
 
 
 def _passes(evolution: Evolution, branch: Branch, x: Array, control: float) -> bool:
-    """Whether a branch runs by a solution, up to the signs that distinguish symmetric copies."""
-    t, slack = math.log(control), _SAME
+    """Whether a branch runs by a solution, up to the signs that distinguish symmetric copies.
+
+    The distance is that from the lines between stations, which at a fold are as steep as the branch.
+    """
+    if np.any((x == 0) != (branch.stations[0].x == 0)):
+        return False
+    knots = np.column_stack([np.abs([s.x for s in branch.stations]) / evolution.scales, branch.ts])
+    off = np.append(np.abs(x) / evolution.scales, math.log(control)) - knots
+    steps = np.diff(knots, axis=0, append=knots[-1:])  # the last of no length
+    shares = np.clip((off * steps).sum(axis=1) / np.maximum((steps**2).sum(axis=1), 1e-300), 0, 1)
     # The end of a branch whose overlap vanishes lies a little away from the pitchfork.
-    inside = branch.ts[0] - slack <= t <= branch.ts[-1] + slack
-    alike = bool(np.all((x == 0) == (branch.stations[0].x == 0)))
-    return inside and alike and bool(np.all(np.abs(np.abs(branch.x(t)) - np.abs(x)) <= slack * evolution.scales))
+    return bool(np.abs(off - shares[:, None] * steps).max(axis=1).min() <= _SAME)
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,8 @@ def _rule(expression: Expr, variable: Symbol, derivative: Callable[[Expr], Expr]
     if isinstance(expression, Pow) and not expression.exp.has(variable):
         return _mul(expression.exp, Pow(expression.base, expression.exp - 1), derivative(expression.base))
     if expression.is_Function and not expression.is_Piecewise:
-        slopes = (expression.fdiff(place + 1) for place in range(len(expression.args)))
-        return _add(_mul(slope, derivative(part)) for slope, part in zip(slopes, expression.args, strict=True))
+        moving = [(place, part) for place, part in enumerate(expression.args, 1) if part.has(variable)]
+        return _add(_mul(expression.fdiff(place), derivative(part)) for place, part in moving)
     return diff(expression, variable)
 
 

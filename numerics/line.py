@@ -98,10 +98,11 @@ def _merged(cells: Sequence[Side], least: Ball | None) -> list[Side]:
 
 
 def _changes(landscape: Landscape, control: mpf, slopes: Callable[[Place], Place], side: Side) -> bool:
-    """Whether F' has opposite signs at the ends; where balls know nothing, `mpmath` is asked."""
+    """Whether F' has opposite signs at the ends, or is zero on a wall; where balls know nothing, `mpmath` is asked."""
     if slopes((side[0],))[0].is_finite():
         low, high = (signed(lambda end=end: slopes((end,))[:1], most=_RUNGS[-1][0])[0] for end in side)  # type: ignore[misc]
-        return bool((low < 0) != (high < 0))
+        on_wall = landscape.action.order_parameters[0].edge and number(side[0]) == landscape.box(control)[0][0]
+        return bool((low < 0) != (high < 0) or (on_wall and low.contains(0)))
     below, above = (landscape.slopes((number(end),), control)[(0,)] for end in side)
     return bool((below < 0) != (above < 0))
 
@@ -150,5 +151,5 @@ def _cluster(
         return _touched(landscape, control, side) if _dips(slopes, side) else None
     if not slopes((side[0].union(side[1]),))[0].is_finite():
         return None
-    x = mpf(0) if a < 0 < b else (a + b) / 2
+    x = mpf(0) if a <= 0 < b else (a + b) / 2
     return Root((x,), (abs(x) or abs(landscape.box(control)[0][1]),), None)

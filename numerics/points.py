@@ -53,6 +53,7 @@ class Status(Enum):
     UNRESOLVED = "transition unresolved"
     UNDECIDED = "order undecided"
     DIVERGED = "no root"
+    UNPROVEN = "not proven"
 
     @property
     def message(self) -> str:
@@ -67,6 +68,7 @@ _MESSAGES = {
     Status.UNRESOLVED: "a transition or solution was located, but its defining system was not solved or not confirmed",
     Status.UNDECIDED: "the Landau coefficient that decides the order of a transition vanishes to working precision",
     Status.DIVERGED: "no iteration converged: there is no regular root near the starts",
+    Status.UNPROVEN: "not everything that was found is proven; the notes say what is not",
 }
 
 
@@ -191,6 +193,7 @@ class Point:
     copies: int = 1
     symmetry: tuple[str, ...] = ()
     readings: Mapping[str, str] = field(default_factory=dict)
+    certified: bool = False
 
     @property
     def error(self) -> str:

@@ -108,6 +108,7 @@ def point_json(point: Point) -> dict[str, Any]:
         "observables": {name: _where_defined(number, number.text) for name, number in observables},
         "observable_errors": {name: _where_defined(number, number.bound) for name, number in observables},
         **({"readings": dict(point.readings)} if point.readings else {}),
+        **({"certified": True} if point.certified else {}),
     }
 
 

@@ -16,6 +16,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
+from tqdm import tqdm
+
 from numerics.points import SolverError
 
 __all__ = ["mapped", "worked"]
@@ -96,6 +98,8 @@ def _begin(*held: Any) -> None:
     if held:
         _held = held
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whatever a fork has inherited: this is how the parent ends it
+    tqdm.set_lock(threading.RLock())  # its own is a semaphore, which a process that is ended leaves behind
     threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
 
 

@@ -91,7 +91,7 @@ def parse_axis(text: str) -> Axis:
     if not count.is_Integer or not 1 <= count <= _MOST:
         raise SetupError(f"{text!r}: the number of values must be a whole number from 1 to {_MOST}")
     if low > high or (low == high) != (count == 1):
-        raise SetupError(f"{text!r}: the lower end must lie below the upper one, and one value be both")
+        raise SetupError(f"{text!r}: LO must lie below HI, and be HI where N = 1")
     if len(parts) == 4 and low <= 0:
         raise SetupError(f"{text!r}: a logarithmic axis must begin above zero")
     return Axis(name, low, high, int(count), len(parts) == 4, text)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
     from derive.action import EffectiveAction, Setup
 
-__all__ = ["Cover", "Group", "bracket", "cover", "groups", "measure", "minima", "working_digits"]
+__all__ = ["DOUBT", "Cover", "Group", "bracket", "cover", "groups", "measure", "minima", "working_digits"]
 
+DOUBT = "it is not proved that these are all stationary points: "
 _MOST_DPS = 6400
 _GUARDS = (0, 15, 60, 240)
 _MOST_FOLD = 10
@@ -280,7 +281,7 @@ def _notes(landscape: Landscape, covered: Cover) -> tuple[str, ...]:
             "stationary points fill a curve or an interval, as a continuous symmetry makes them; those are not listed"
         )
     elif covered.complete is None:
-        notes.append("it is not proved that these are all stationary points: " + _doubt(landscape, covered))
+        notes.append(DOUBT + _doubt(landscape, covered))
     return tuple(notes)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -129,13 +129,15 @@ class Store:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Inside, no other process is; raises `StoreError` while one is. A process that is killed is outside."""
-        with closing(sqlite3.connect(self.folder / _LOCK, timeout=0, isolation_level=None)) as lock:
+        path = self.folder / _LOCK
+        with ExitStack() as held:
             try:
+                lock = held.enter_context(closing(sqlite3.connect(path, timeout=0, isolation_level=None)))
                 lock.execute("begin exclusive")
             except sqlite3.Error as error:
-                raise StoreError(
-                    f"another process is writing there ({error}); wait for it, or give another folder"
-                ) from None
+                if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                    raise StoreError("another process is writing there; wait for it, or give another folder") from None
+                raise StoreError(f"the lock {path} cannot be used: {error}; if it is damaged, remove it") from None
             yield
 
     def append(self, records: Sequence[Record]) -> int:

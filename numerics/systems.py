@@ -5,12 +5,12 @@ r"""Defining systems: each kind of transition as the root of one regular system,
 
 A fold of the control, a crossing of two actions or a cusp is located on a branch only as well as the branch is known;
 as the regular root of its own system it is known to any number of digits. Sources: Moore and Spence (1980) for the fold,
-Werner and Spence (1984) for symmetry-breaking bifurcations.
+Moore (1980) for crossing branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -51,29 +51,26 @@ def fold(landscape: Landscape, normal: Sequence[mpf]) -> System:
     return system
 
 
-def instability(
-    landscape: Landscape, normal: Sequence[mpf], offset: Callable[[Sequence[mpf]], tuple[mpf, Vector]]
-) -> System:
-    """Unknowns (x, control, v, slack): a point on a symmetric branch whose Hessian has the null vector v.
+def instability(landscape: Landscape, normal: Sequence[mpf]) -> System:
+    """Unknowns (x, control, v, slack): a point at which two branches cross, whose Hessian has the null vector v.
 
-    The fold's system is singular there, because the branch goes on; ``offset`` (with its gradient) vanishes on the
-    branch and fixes the amplitude along v, and a multiple, ``slack``, of ``normal`` added to the gradient balances the
-    count. The slack of a true instability is zero.
+    The fold's system is singular there, because the branches go on: along v the gradient does not change with the control,
+    which is one equation more, and a multiple, ``slack``, of ``normal`` added to the gradient balances the count. The
+    slack of a true crossing is zero.
     """
     n = landscape.n
-    jet = landscape.jet(*landscape.cubic)
+    jet = landscape.jet(*landscape.cubic, ((n, n), 1))
 
     def system(y: Sequence[mpf]) -> tuple[Vector, Matrix]:
         x, control, v, slack = y[:n], y[n], y[n + 1 : 2 * n + 1], y[2 * n + 1]
         values = jet(x, control)
         h, bent = hessian(values, n), curvature(values, n, v)
         drift, turn = gradient(values, n, (n,)), _times(hessian(values, n, (n,)), v)
-        distance, slope = offset(x)
         rows = [[*h[i], drift[i], *_zeros(n), normal[i]] for i in range(n)]
         rows += [[*bent[i], turn[i], *h[i], mpf(0)] for i in range(n)]
-        rows += [[*_zeros(n + 1), *normal, mpf(0)], [*slope, *_zeros(n + 2)]]
+        rows += [[*_zeros(n + 1), *normal, mpf(0)], [*turn, dot(v, gradient(values, n, (n, n))), *drift, mpf(0)]]
         forced = [g + slack * e for g, e in zip(gradient(values, n), normal, strict=True)]
-        return [*forced, *_times(h, v), dot(normal, v) - 1, distance], rows
+        return [*forced, *_times(h, v), dot(normal, v) - 1, dot(v, drift)], rows
 
     return system
 

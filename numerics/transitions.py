@@ -128,6 +128,8 @@ def _checked(atlas: Atlas) -> list[str]:
         notes.append(
             "stationary points fill a curve or an interval, as a continuous symmetry makes them, and are not traced"
         )
+    if atlas.untraced:
+        notes.append(f"{atlas.untraced} stationary points are degenerate, on no branch, and are not traced")
     for low, high in atlas.skipped:
         notes.append(
             f"more than one eigenvalue of the Hessian vanishes at once between {_between(atlas, low, high)}: not solved"
@@ -169,7 +171,7 @@ def _status(atlas: Atlas, entries: Sequence[Transition]) -> Status:
     worst = [entry.status for entry in entries if entry.status is not Status.OK]
     if worst:
         return worst[0]
-    if not atlas.isolated or atlas.skipped:
+    if not atlas.isolated or atlas.untraced or atlas.skipped:
         return Status.DEGENERATE
     return Status.OK if atlas.complete and not atlas.lost else Status.COVER
 
@@ -326,9 +328,9 @@ def _place(atlas: Atlas, entry: Transition) -> tuple[mpf, ...]:
 
 def _instability(atlas: Atlas, joint: Joint, segment: Segment, digits: int) -> Transition:
     landscape, n = atlas.landscape, atlas.landscape.n
-    (x, control), (v, dual) = atlas.chart.point(joint.node.position), _null_vector(atlas, joint.node)
-    system = instability(landscape, dual, _transverse(landscape, x, control, v, dual))
-    solution = _polished(atlas, system, [joint.node], digits, (v, atlas.chart.scales), ([mpf(0)], [mpf(1)]))
+    v, dual = _null_vector(atlas, joint.node)
+    others = (v, atlas.chart.scales), ([mpf(0)], [mpf(1)])
+    solution = _polished(atlas, instability(landscape, dual), [joint.node], digits, *others)
     kind, order = _order(landscape, solution, dual)
     near = _near(atlas, solution.values[:n], atlas.chart.coordinate(solution.values[n]), joint.node)
     status = _confirmed(solution, near, solution.values[2 * n + 1] == 0)
@@ -338,36 +340,10 @@ def _instability(atlas: Atlas, joint: Joint, segment: Segment, digits: int) -> T
         solution,
         digits,
         [(name, 0) for name in _sides(atlas, joint, segment, order)],
-        "grad F = 0, H v = 0 on the symmetric branch by Newton; order by the reduced Landau coefficients",
+        "grad F = 0, H v = 0, v . dgrad F = 0 by Newton; order by the reduced Landau coefficients",
         Status.UNDECIDED if kind is TransitionKind.TRICRITICAL else status,
         order,
     )
-
-
-def _transverse(
-    landscape: Landscape, x: Coordinates, control: mpf, v: Vector, dual: Vector
-) -> Callable[[Sequence[mpf]], tuple[mpf, Vector]]:
-    """The function (with its gradient) that vanishes on the branch through ``x`` and grows along ``v``.
-
-    Where a symmetry keeps x and reverses v, it is the part of a point that the symmetry reverses.
-    """
-    for place in range(len(landscape.action.symmetries)):
-
-        def image(y: Sequence[mpf], place: int = place) -> Coordinates:
-            return landscape.images(y, control)[place][1]
-
-        fixed, moved = image(x), image([a + b for a, b in zip(x, v, strict=True)])
-        turned = dot(dual, [a - b for a, b in zip(moved, fixed, strict=True)])
-        if turned < mpf("-0.999") and close(fixed, x, [abs(a) for a in v]):
-            odd = [dot(dual, _odd_part(image, j, landscape.n)) for j in range(landscape.n)]
-            return lambda y: (dot(dual, [a - b for a, b in zip(y, image(y), strict=True)]), odd)
-    return lambda y: (dot(dual, [a - b for a, b in zip(y, x, strict=True)]), dual)
-
-
-def _odd_part(image: Callable[[Sequence[mpf]], Coordinates], j: int, n: int) -> Vector:
-    """The derivative of y - image(y) in the coordinate ``j``; the map is affine."""
-    origin, moved = image([mpf(0)] * n), image([mpf(i == j) for i in range(n)])
-    return [mpf(i == j) - b + a for i, (a, b) in enumerate(zip(origin, moved, strict=True))]
 
 
 def _order(landscape: Landscape, solution: Solution, dual: Vector) -> tuple[TransitionKind, str | None]:
@@ -513,7 +489,7 @@ def _steepest_points(atlas: Atlas, digits: int) -> list[Transition]:
         (segment, node)
         for segment in atlas.wells
         for _, _, node in _zeros(segment, bend)
-        if atlas.is_lowest(node, segment)
+        if node.sight.data[0, 0] and atlas.is_lowest(node, segment)
     ]
     if not found:
         return []

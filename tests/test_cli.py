@@ -349,22 +349,47 @@ def test_derive_json(document):
     assert results == {"pass", "not run"}
 
 
-def test_one_expression_as_source_that_runs(run):
-    import math
-
+def test_one_expression_as_source_that_runs(run, tmp_path):
     name = "softmax action"
     code, out, _ = run("derive", "copy-head/softmax", "--expr", name, "--format", "python")
     assert code == 0
-    values = {"s": 2.0, "L": 32, "V": 8, "P": 330, "gamma_w": 1, "gamma_g": 1, "T": 0}
-    from derive.catalogue import find
-
-    exact = find("copy-head/softmax").derivation().value(name)
-    names = {symbol: values[symbol.name] for symbol in exact.free_symbols}
-    assert eval(out, {"math": math}, values) == pytest.approx(float(exact.subs(names)), rel=1e-12)
+    (tmp_path / "action.py").write_text(out)
+    subprocess.run([sys.executable, "-I", str(tmp_path / "action.py")], check=True, timeout=60)
     for form in ("text", "latex", "c"):
         code, out, _ = run("derive", "copy-head/softmax", "--expr", name, "--format", form)
         assert code == 0
         assert out.strip()
+
+
+@pytest.mark.parametrize(
+    ("theory", "name", "step"),
+    [
+        ("copy-head/softmax", "action", "softmax action"),
+        ("copy-head/linear", "action", "linear action"),
+        ("copy-head/softmax-relaxed", "action", "relaxed action"),
+        ("positional-semantic", "action", "reduced potential"),
+        ("classical/curie-weiss", "potential", "action"),
+        ("classical/sherrington-kirkpatrick", "action", "potential"),
+    ],
+)
+def test_the_expression_that_is_solved_has_a_name_of_its_own(document, theory, name, step):
+    code, found = document("derive", theory, "--expr", name)
+    assert (code, found["step"]) == (0, step)
+
+
+def test_source_of_a_theory_file(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("new", "mine")[0] == 0
+    code, out, _ = run("derive", "./mine.toml", "--expr", "action", "--format", "python")
+    assert code == 0
+    (tmp_path / "action.py").write_text(out)
+    subprocess.run([sys.executable, "-I", str(tmp_path / "action.py")], check=True, timeout=60)
+
+
+def test_an_average_is_no_source(run):
+    code, out, err = run("derive", "classical/sherrington-kirkpatrick", "--expr", "potential", "--format", "c")
+    assert (code, out) == (2, "")
+    assert "c has no GaussianAverage" in err
 
 
 # --- figure ----------------------------------------------------------------------------------------------------------
@@ -434,7 +459,8 @@ def test_closed_streams():
     assert b"coexistence" in silent.stdout
 
 
-def test_interruption_exits_130():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interruption_exits_130(number):
     command = subprocess.Popen(
         [*SCRIPT, "transitions", *SOFTMAX, "--digits", "10000"],
         stdout=subprocess.PIPE,
@@ -442,7 +468,7 @@ def test_interruption_exits_130():
         text=True,
     )
     time.sleep(1.5)
-    command.send_signal(signal.SIGINT)
+    command.send_signal(number)
     out, err = command.communicate(timeout=30)
     assert command.returncode == 130
     assert out == ""

@@ -139,12 +139,18 @@ def prepared(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[Sta
     return (state_evolution() if alike and potential.is_reducible(model) else general(model)), left
 
 
-def chosen(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[Model, dict[str, str]]:
+_MOST_VARIABLES = 16
+
+
+def chosen(
+    values: Mapping[str, str], axes: Collection[str] = (), most: int = _MOST_VARIABLES
+) -> tuple[Model, dict[str, str]]:
     """The model for the sizes L, r (of both, or r_s and r_t) and the matrix A in ``values``; and what is left.
 
     Where all tokens are alike, A has one symbol. Raises `SetupError` for a size that is none, for an A that is not L x L
     or has a row that does not sum to one or an entry outside [0, 1] or comes with entries of its own, and for a size or
-    an A among ``axes``, the names of the parameters that are to vary.
+    an A among ``axes``, the names of the parameters that are to vary. Of more than ``most`` fields, averages are out of
+    reach, even of quasi-Monte Carlo.
     """
     left = dict(values)
     sizes = {"L": 2, "r_s": 1, "r_t": 1}
@@ -163,10 +169,10 @@ def chosen(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[Model
         elif name == "L" and rows is not None:
             sizes["L"] = max(2, len(rows))
     variables = sizes["L"] * (sizes["r_s"] + sizes["r_t"])
-    if variables > _MOST_VARIABLES:
+    if variables > most:
         raise SetupError(
             f"L = {sizes['L']} tokens of ranks {sizes['r_s']} and {sizes['r_t']} have {variables} Gaussian fields;"
-            f" averages over more than {_MOST_VARIABLES} are out of reach, even of quasi-Monte Carlo (L = 3, r = 2 has 12)"
+            f" more than {most} are out of reach (L = 3, r = 2 has 12)"
         )
     model = isotropic(sizes["L"], sizes["r_s"], sizes["r_t"])
     if rows is not None:
@@ -178,9 +184,6 @@ def chosen(values: Mapping[str, str], axes: Collection[str] = ()) -> tuple[Model
         model = replace(model, target=equal_target(model.length))
         left = {name: value for name, value in left.items() if name not in others}
     return model, left
-
-
-_MOST_VARIABLES = 16
 
 
 def _size(name: str, text: str, least: int) -> int:

@@ -30,15 +30,25 @@ Array = NDArray[np.float64]
 
 
 _QUIET = np.errstate(all="ignore")  # what is not a number shows in the result
-_SMOOTH_NODES = 200_000
-_MOST_AN_AXIS = 48
+_ALONE, _AN_AXIS, _SMOOTH_NODES = (
+    1000,
+    50,
+    25_000,
+)  # of a product rule with the step 1: in one variable, in more, in all
 
 
 def _suited(rule: Rule, family: Ensemble) -> Rule:
-    """``rule``, but where it does not apply, smooth integrands without a minimisation, a product rule."""
+    """``rule``, but where it does not apply, smooth integrands without a minimisation, a product rule.
+
+    Its nodes lie as close as the steps of ``rule`` are short, so that a coarser rule has fewer of them, too; they are n^(-1/2)
+    apart, which is followed in one variable only, where it is cheap.
+    """
     if family.problem is not None or rule.applies(family):
         return rule
-    return GaussHermite(min(_MOST_AN_AXIS, int(_SMOOTH_NODES ** (1 / family.dimension))))
+    step = rule.step if isinstance(rule, Split) else Split.step
+    if family.dimension == 1:
+        return GaussHermite(int(_ALONE / step**2))
+    return GaussHermite(int(min(_AN_AXIS, _SMOOTH_NODES ** (1 / family.dimension)) / step))
 
 
 @dataclass(frozen=True)

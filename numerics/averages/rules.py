@@ -73,7 +73,7 @@ class GaussHermite(Rule):
         return replace(self, nodes=ceil(1.5 * self.nodes))
 
     def coarser(self) -> Self:
-        return replace(self, nodes=max(1, self.nodes - max(2, self.nodes // 5)))
+        return replace(self, nodes=max(1, self.nodes - max(2, self.nodes // 3)))
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from sympy import Basic, Derivative, DiracDelta, Expr, Float, MatrixBase, Symbol
 
 from derive.exact import ExactnessError, refuse_floats, refuse_twins
 from numerics.emit.graph import Graph
+from numerics.emit.orders import orders
 from numerics.emit.printers import TARGETS, Target
 from numerics.emit.removable import NOT_SMOOTH
-from numerics.emit.rewrite import rewrite
 from numerics.emit.runtime import fill_numpy
 
 __all__ = ["EmissionError", "Emitted", "PrecisionError", "emit"]
@@ -35,6 +35,9 @@ class Stack(NamedTuple):
     rows: int
     columns: int
 
+
+AUTOGRAD = "from numerics.emit.autograd import differentiable, gamma, lambertw, piecewise, polygamma, torch"
+"""How source for torch begins: torch is imported when it is first called."""
 
 Shape = None | Stack | tuple["Shape", ...]  # of one expression, a matrix, a tuple of any of these
 
@@ -54,11 +57,14 @@ class Emitted:
     Called with one value per argument. Target ``numpy``: values are broadcast together and every expression comes back
     as a float64 array of the broadcast shape (matrices stacked in front: rows, columns, then the broadcast shape).
     Target ``mpmath``: int, Fraction, SymPy Rational, mpf or decimal string, evaluated at the caller's precision, which
-    stays as it is; every expression comes back as an mpf. Tuples give tuples. Raises `TypeError` for a wrong number of
-    values, and for mpmath `ValueError` where the value is not real or something is divided by zero; NumPy gives nan or
-    an infinity there, with its warning. So it is where a value overflows, and where an argument is not finite: what the
-    limit would be is not looked for. A softmax over a row that is all minus infinity has none: NumPy warns and gives
-    nan, mpmath raises.
+    stays as it is; every expression comes back as an mpf. Target ``arb``: balls, which enclose the values over all that
+    the arguments enclose; nothing that branches can be emitted there. Target ``torch``: as ``numpy``, with float64
+    tensors, through which autograd works, and matrices as tuples of their rows; the first two derivatives are emitted
+    as well (where they are functions), and are what ``numpy`` has for them. Tuples give tuples. Raises `TypeError` for a
+    wrong number of values, and for mpmath `ValueError` where the value is not real or something is divided by zero;
+    NumPy gives nan or an infinity there, with its warning. So it is where a value overflows, and where an argument is
+    not finite: what the limit would be is not looked for. A softmax over a row that is all minus infinity has none:
+    NumPy warns and gives nan, mpmath raises.
     """
 
     source: str
@@ -145,18 +151,39 @@ def emit(
     if target not in TARGETS:
         raise EmissionError(f"there is no target {target!r}; the targets are {', '.join(TARGETS)}")
     chosen, known = TARGETS[target], dict(definitions or {})
-    leaves = [*known.values(), *_leaves(expressions)]
+    leaves = [*known.values(), *leaves_of(expressions)]
     try:
-        _refuse(leaves, (*arguments, *known), chosen, target)
+        refuse(leaves, (*arguments, *known), chosen, target)
         _refuse_order(known)
-        stable = rewrite(leaves, chosen.bounded_exponents, chosen.prints)
         names = {symbol: f"a{place}" for place, symbol in enumerate(arguments)}
-        source = chosen.printer(chosen.functions, names, share).source(stable, list(known))
+        printer = chosen.printer(chosen.functions, names, share)
+        source = printer.source(chosen.stable(leaves), list(known))
+        if chosen.orders:
+            levels = ["emitted"]
+            for slopes in _derivatives(leaves, arguments, known, chosen, target):
+                levels.append(f"emitted{len(levels)}")
+                source = printer.source(chosen.stable(slopes), name=levels[-1])
+            source = f"{AUTOGRAD}\n\n{source}\nemitted = differentiable({', '.join(levels)})\n"
     except RecursionError:
         raise EmissionError("the expression nests so deeply that SymPy itself cannot take it apart") from None
     except OverflowError:
         raise EmissionError("the expression holds a number beyond the range of float64") from None
     return Emitted(source, target, tuple(symbol.name for symbol in arguments), _shape(expressions))
+
+
+def _derivatives(
+    leaves: Sequence[Any], arguments: Sequence[Symbol], known: Mapping[Symbol, Expr], target: Target, name: str
+) -> Iterator[list[Basic]]:
+    """The derivatives that are emitted, too, as far as the target can print them."""
+    outputs = leaves[len(known) :]
+    for symbol, part in reversed(list(known.items())):
+        outputs = [output.xreplace({symbol: part}) for output in outputs]
+    for slopes in orders(outputs, arguments, target.orders):
+        try:
+            refuse(slopes, arguments, target, name)
+        except EmissionError:  # a kink or a jump has no further ones
+            return
+        yield slopes
 
 
 def _refuse_order(definitions: Mapping[Symbol, Expr]) -> None:
@@ -167,7 +194,7 @@ def _refuse_order(definitions: Mapping[Symbol, Expr]) -> None:
         later.remove(symbol)
 
 
-def _refuse(leaves: Sequence[Basic], arguments: Sequence[Symbol], target: Target, name: str) -> None:
+def refuse(leaves: Sequence[Basic], arguments: Sequence[Symbol], target: Target, name: str) -> None:
     for argument in arguments:
         if not isinstance(argument, Symbol):
             raise EmissionError(f"the argument {argument!r} is not a Symbol")
@@ -207,12 +234,12 @@ def _short(node: Basic) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _leaves(expressions: Any) -> Iterator[Basic]:
+def leaves_of(expressions: Any) -> Iterator[Basic]:
     if isinstance(expressions, MatrixBase):
         yield from expressions.flat()
     elif isinstance(expressions, tuple | list | Tuple):
         for part in expressions:
-            yield from _leaves(part)
+            yield from leaves_of(part)
     elif isinstance(expressions, Expr):
         yield expressions
     else:

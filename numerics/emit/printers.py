@@ -21,9 +21,9 @@ from sympy.logic.boolalg import BooleanAtom
 from sympy.printing.numpy import SciPyPrinter
 from sympy.printing.pycode import MpmathPrinter
 
-from numerics.emit import runtime
+from numerics.emit import arb, runtime
 from numerics.emit.graph import Graph
-from numerics.emit.rewrite import DEFINED_BY
+from numerics.emit.rewrite import DEFINED_BY, rewrite
 
 __all__ = ["TARGETS", "Target"]
 
@@ -31,13 +31,13 @@ _LOW, _SUM, _PRODUCT, _ATOM = range(4)
 _DEPTH, _LENGTH, _WIDTH = 12, 400, 32  # the largest nesting, text and number of terms of one statement
 
 
-class _Code(str):
+class Code(str):
     """Source text that knows how tightly it binds and how deeply it nests."""
 
     level: int
     depth: int
 
-    def __new__(cls, text: str, level: int = _ATOM, depth: int = 0) -> _Code:
+    def __new__(cls, text: str, level: int = _ATOM, depth: int = 0) -> Code:
         code = super().__new__(cls, text)
         code.level, code.depth = level, depth
         return code
@@ -51,16 +51,16 @@ class _Block:
     """One function of the source while it is written."""
 
     graph: Graph
-    codes: list[_Code] = field(default_factory=list)
+    codes: list[Code] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    values: dict[str, _Code] = field(default_factory=dict)
+    values: dict[str, Code] = field(default_factory=dict)
 
-    def assign(self, code: _Code) -> _Code:
+    def assign(self, code: Code) -> Code:
         """The temporary that holds ``code``; names and numbers stand for themselves."""
         if code.replace(".", "").isalnum():
-            return _Code(code)
+            return Code(code)
         if code not in self.values:
-            self.values[code] = _Code(f"t{len(self.values)}")
+            self.values[code] = Code(f"t{len(self.values)}")
             self.lines.append(f"{self.values[code]} = {code}")
         return self.values[code]
 
@@ -69,7 +69,7 @@ def _varies(factor: Basic) -> bool:
     return not isinstance(factor.base if isinstance(factor, Pow) else factor, Rational | NumberSymbol)
 
 
-class _GraphPrinter:
+class GraphPrinter:
     """Mixed into a printer of SymPy's: prints a node from the codes of its children, which are there already."""
 
     largest, smallest = "largest", "smallest"
@@ -85,11 +85,15 @@ class _GraphPrinter:
         self._blocks: list[str] = []
         self._block = _Block(Graph(()))
 
-    def source(self, outputs: Sequence[Basic], defined: Sequence[Symbol] = ()) -> str:
-        """A module whose function ``emitted`` returns the tuple of ``outputs``; the first define the symbols ``defined``."""
-        parameters = list(self._names.values())
-        self._names = {**self._names, **{symbol: f"d{place}" for place, symbol in enumerate(defined)}}
-        self._write("emitted", parameters, outputs, as_tuple=True, defined=len(defined))
+    def source(self, outputs: Sequence[Basic], defined: Sequence[Symbol] = (), name: str = "emitted") -> str:
+        """A module whose function ``name`` returns the tuple of ``outputs``; the first define the symbols ``defined``.
+
+        Functions of earlier calls are part of it.
+        """
+        parameters, names = list(self._names.values()), self._names
+        self._names = {**names, **{symbol: f"d{place}" for place, symbol in enumerate(defined)}}
+        self._write(name, parameters, outputs, as_tuple=True, defined=len(defined))
+        self._names = names
         return "\n\n".join(self._blocks) + "\n"
 
     def _write(
@@ -105,10 +109,15 @@ class _GraphPrinter:
             named = code.depth > _DEPTH or len(code) > _LENGTH or (count > 1 and self._share)
             block.codes.append(block.assign(code) if named and (children or isinstance(node, Piecewise)) else code)
         self._define(waiting)
-        results = ", ".join(block.codes[root] for root in block.graph.roots[defined:])
-        result = f"return ({results + ',' if results else ''})" if as_tuple else f"return {results}"
-        self._blocks.append("\n    ".join([f"def {name}({', '.join(parameters)}):", *block.lines, result]))
+        results = [block.codes[root] for root in block.graph.roots[defined:]]
+        self._blocks.append(self._function(name, parameters, block.lines, results, as_tuple))
         self._block = outer
+
+    def _function(
+        self, name: str, parameters: Sequence[str], lines: Sequence[str], results: Sequence[str], as_tuple: bool
+    ) -> str:
+        result = f"({', '.join(results)}{',' if results else ''})" if as_tuple else results[0]
+        return "\n    ".join([f"def {name}({', '.join(parameters)}):", *lines, f"return {result}"])
 
     def _define(self, waiting: list[int]) -> list[int]:
         """Bind the definitions whose code is there; those that still wait."""
@@ -118,12 +127,12 @@ class _GraphPrinter:
             waiting = waiting[1:]
         return waiting
 
-    def _print(self, node: Basic, **_: object) -> _Code:
+    def _print(self, node: Basic, **_: object) -> Code:
         index = self._block.graph.find(node)
         if index is not None and index < len(self._block.codes):
             return self._block.codes[index]
         text = super()._print(node)  # type: ignore[misc]
-        return text if isinstance(text, _Code) else _Code(text, _LOW if isinstance(node, And | Or | Not) else _ATOM)
+        return text if isinstance(text, Code) else Code(text, _LOW if isinstance(node, And | Or | Not) else _ATOM)
 
     def parenthesize(self, node: Basic, level: int, strict: bool = False) -> str:
         return self._print(node).within(_ATOM if level else _LOW)
@@ -133,33 +142,33 @@ class _GraphPrinter:
 
     _print_Dummy = _print_Symbol
 
-    def _print_Integer(self, node: Integer) -> _Code:
+    def _print_Integer(self, node: Integer) -> Code:
         text = self._integer(int(node))
-        return _Code(text, _SUM if text.startswith("-") else _ATOM)
+        return Code(text, _SUM if text.startswith("-") else _ATOM)
 
-    def _print_Rational(self, node: Rational) -> _Code:
+    def _print_Rational(self, node: Rational) -> Code:
         return self._fraction(node)
 
     _print_Zero = _print_One = _print_NegativeOne = _print_Integer
     _print_Half = _print_Rational
 
-    def _print_Add(self, node: Add) -> _Code:
+    def _print_Add(self, node: Add) -> Code:
         codes = sorted(map(self._print, node.args), key=lambda code: code.startswith("-"))  # a minus only between terms
         total = codes[0]
         for place, code in enumerate(codes[1:], 1):
             if place % _WIDTH == 0:
                 total = self._block.assign(total)
             minus = code.startswith("-")
-            term = _Code(code[1:], _PRODUCT) if minus else code
-            total = _Code(f"{total} {'-' if minus else '+'} {term.within(_SUM)}", _SUM)
+            term = Code(code[1:], _PRODUCT) if minus else code
+            total = Code(f"{total} {'-' if minus else '+'} {term.within(_SUM)}", _SUM)
         return total
 
-    def _print_Mul(self, node: Mul) -> _Code:
+    def _print_Mul(self, node: Mul) -> Code:
         # Not by `as_coeff_mul`: what SymPy caches holds equal factors, but other objects, which have no code yet.
         coefficient = prod((factor for factor in node.args if isinstance(factor, Rational)), start=S.One)
         factors = [factor for factor in node.args if not isinstance(factor, Rational)]
-        above: list[_Code] = []
-        below: list[_Code] = []
+        above: list[Code] = []
+        below: list[Code] = []
         for factor in sorted(factors, key=_varies):  # constants first: one pass over an array instead of two
             code = self._print(factor)
             inverted = isinstance(factor, Pow) and isinstance(factor.exp, Rational) and factor.exp < 0
@@ -168,43 +177,49 @@ class _GraphPrinter:
             else:
                 above.append(code)
         self._scale(abs(coefficient), above, below)
-        numerator = self._chain(above) if above else _Code("1")
-        code = _Code(f"{numerator}/{self._chain(below).within(_ATOM)}", _PRODUCT) if below else numerator
-        return _Code(f"-{code}", _SUM) if coefficient < 0 else code
+        numerator = self._chain(above) if above else Code("1")
+        code = Code(f"{numerator}/{self._chain(below).within(_ATOM)}", _PRODUCT) if below else numerator
+        return Code(f"-{code}", _SUM) if coefficient < 0 else code
 
-    def _chain(self, factors: Sequence[_Code]) -> _Code:
+    def _chain(self, factors: Sequence[Code]) -> Code:
         if len(factors) == 1:
-            return factors[0] if factors[0].level >= _PRODUCT else _Code(factors[0].within(_PRODUCT))
-        product = _Code(factors[0].within(_PRODUCT), _PRODUCT)
+            return factors[0] if factors[0].level >= _PRODUCT else Code(factors[0].within(_PRODUCT))
+        product = Code(factors[0].within(_PRODUCT), _PRODUCT)
         for place, factor in enumerate(factors[1:], 1):
             if place % _WIDTH == 0:
                 product = self._block.assign(product)
-            product = _Code(f"{product}*{factor.within(_ATOM)}", _PRODUCT)
+            product = Code(f"{product}*{factor.within(_ATOM)}", _PRODUCT)
         return product
 
-    def _print_Pow(self, node: Pow) -> _Code:
+    def _print_Pow(self, node: Pow) -> Code:
         if not isinstance(node.exp, Rational):
-            return _Code(f"{self._print(node.base).within(_ATOM)}**{self._print(node.exp).within(_ATOM)}", _PRODUCT)
+            return self._raised(self._print(node.base), self._print(node.exp).within(_ATOM))
         if node.exp > 0:
             return self._power(node.base, node.exp)
-        return _Code("1/" + self._power(node.base, -node.exp).within(_ATOM), _PRODUCT)
+        return Code("1/" + self._power(node.base, -node.exp).within(_ATOM), _PRODUCT)
 
-    def _power(self, base: Expr, exponent: Rational) -> _Code:
+    def _raised(self, base: Code, exponent: str) -> Code:
+        return Code(f"{base.within(_ATOM)}**{exponent}", _PRODUCT)
+
+    def _power(self, base: Expr, exponent: Rational) -> Code:
         """A positive power: by multiplication and `sqrt` where that is exact and fast."""
         code = self._print(base)
         if exponent == 1:
             return code
         whole, rest = divmod(exponent, 1)
         if rest not in (0, S.Half):
-            return _Code(f"{code.within(_ATOM)}**({self._fraction(exponent)})", _PRODUCT)
-        root = [_Code(f"{self._module}.sqrt({code})")] if rest else []
+            return self._raised(code, f"({self._fraction(exponent)})")
+        root = [self._root(code)] if rest else []
         return self._chain([self._whole_power(code, int(whole)), *root]) if whole else root[0]
 
-    def _whole_power(self, code: _Code, exponent: int) -> _Code:
+    def _root(self, code: str) -> Code:
+        return Code(f"{self._module}.sqrt({code})")
+
+    def _whole_power(self, code: Code, exponent: int) -> Code:
         if exponent == 1:
             return code
         if exponent > self._multiplied:
-            return _Code(f"{code.within(_ATOM)}**{self._integer(exponent)}", _PRODUCT)
+            return self._raised(code, self._integer(exponent))
         code = self._block.assign(code)
         if exponent <= 3:
             return self._chain([code] * exponent)
@@ -232,7 +247,7 @@ class _GraphPrinter:
     def _nested(self, function: str, node: Basic) -> str:
         text, *others = map(self._print, node.args)
         for other in others:
-            text = _Code(f"{function}({text}, {other})")
+            text = Code(f"{function}({text}, {other})")
         return text
 
     _print_Largest, _print_Smallest = _print_Max, _print_Min
@@ -240,14 +255,14 @@ class _GraphPrinter:
     def _integer(self, value: int) -> str:
         raise NotImplementedError
 
-    def _fraction(self, value: Rational) -> _Code:
+    def _fraction(self, value: Rational) -> Code:
         raise NotImplementedError
 
-    def _scale(self, coefficient: Rational, above: list[_Code], below: list[_Code]) -> None:
+    def _scale(self, coefficient: Rational, above: list[Code], below: list[Code]) -> None:
         raise NotImplementedError
 
 
-class _NumPy(_GraphPrinter, SciPyPrinter):  # type: ignore[misc]
+class NumPy(GraphPrinter, SciPyPrinter):  # type: ignore[misc]
     largest, smallest = "numpy.maximum", "numpy.minimum"
     _module, _multiplied = "numpy", 64
 
@@ -262,62 +277,99 @@ class _NumPy(_GraphPrinter, SciPyPrinter):  # type: ignore[misc]
     def _float(self, value: Rational) -> float:
         return int(value.p) / int(value.q)  # correctly rounded, of integers of any size
 
-    def _fraction(self, value: Rational) -> _Code:
+    def _fraction(self, value: Rational) -> Code:
         p, q = int(value.p), int(value.q)
         if q == 1:
             return self._print_Integer(value)
         exact = q & (q - 1) == 0 or max(abs(p), q) >= 2**53
         text = repr(self._float(value)) if exact else f"{p}/{q}"
-        return _Code(text, _SUM if p < 0 else _ATOM if exact else _PRODUCT)
+        return Code(text, _SUM if p < 0 else _ATOM if exact else _PRODUCT)
 
-    def _scale(self, coefficient: Rational, above: list[_Code], below: list[_Code]) -> None:
+    def _scale(self, coefficient: Rational, above: list[Code], below: list[Code]) -> None:
         if coefficient.p == 1 and coefficient.q != 1 and (below or coefficient.q & (coefficient.q - 1)):
             below.insert(0, self._print_Integer(Integer(coefficient.q)))
         elif coefficient != 1:
             above.insert(0, self._fraction(coefficient))
 
 
-class _Mpmath(_GraphPrinter, MpmathPrinter):  # type: ignore[misc]
+class _Torch(NumPy):
+    largest, smallest = "torch.maximum", "torch.minimum"
+    _module = "torch"
+
+    def _print_And(self, node: And) -> Code:
+        return Code(" & ".join(f"({self._print(part)})" for part in node.args), _LOW)
+
+    def _print_Or(self, node: Or) -> Code:
+        return Code(" | ".join(f"({self._print(part)})" for part in node.args), _LOW)
+
+    def _print_Not(self, node: Not) -> Code:
+        return Code(f"torch.logical_not({self._print(node.args[0])})")
+
+
+class _Mpmath(GraphPrinter, MpmathPrinter):  # type: ignore[misc]
     _module, _multiplied = "mpmath", 2
     _print_log1p = MpmathPrinter._print_Function  # by the table, not as `MpmathPrinter` has it
 
     def _integer(self, value: int) -> str:
         return str(value) if abs(value) < 10**4000 else hex(value)  # Python reads no longer decimal literal
 
-    def _fraction(self, value: Rational) -> _Code:
+    def _fraction(self, value: Rational) -> Code:
         whole = f"mpmath.mpf({self._integer(int(value.p))})"
-        return _Code(whole) if value.q == 1 else _Code(f"{whole}/{self._integer(int(value.q))}", _PRODUCT)
+        return Code(whole) if value.q == 1 else Code(f"{whole}/{self._integer(int(value.q))}", _PRODUCT)
 
-    def _scale(self, coefficient: Rational, above: list[_Code], below: list[_Code]) -> None:
+    def _scale(self, coefficient: Rational, above: list[Code], below: list[Code]) -> None:
         if coefficient.p != 1:
             above.insert(0, self._print_Integer(Integer(coefficient.p)))
         if coefficient.q != 1:
             below.insert(0, self._print_Integer(Integer(coefficient.q)))
 
 
+class _Arb(_Mpmath):
+    _multiplied = 1  # the square of a ball around zero is not its product with itself
+
+    def _raised(self, base: Code, exponent: str) -> Code:
+        return Code(f"power({base}, {exponent})")
+
+
 @dataclass(frozen=True)
 class Target:
-    """Where expressions are emitted to: the printer, its table of functions, and the run time."""
+    """Where expressions are emitted to: the printer, its table of functions, and the run time.
 
-    printer: type[_GraphPrinter]
+    ``rounds``: it loses digits, and has expressions rewritten to a form in which that does no harm. ``orders``: so many
+    derivatives in all arguments are emitted too.
+    """
+
+    printer: type[GraphPrinter]
     functions: Mapping[str, str]
     namespace: Mapping[str, Any]
     call: Callable[..., list[Any]]
     bounded_exponents: bool
+    rounds: bool = True
+    orders: int = 0
+
+    def stable(self, expressions: Sequence[Any]) -> Sequence[Any]:
+        """``expressions`` in the form that is printed."""
+        return rewrite(expressions, self.bounded_exponents, self.prints) if self.rounds else expressions
 
     def prints(self, node: Basic) -> bool:
         """Whether the table has a row for ``node``; a function that only has the name of one of SymPy's is another."""
-        if isinstance(node, _STRUCTURE):
+        if isinstance(node, (*_STRUCTURE, *_REWRITTEN) if self.rounds else _STRUCTURE):
             return not isinstance(node, Rational) or node.is_finite
         name = type(node).__name__
         return name in self.functions and str(type(node).__module__).startswith("sympy.")
 
 
-_STRUCTURE = (
-    *(Symbol, Rational, NumberSymbol, Add, Mul, Pow),
-    *(MinMaxBase, Piecewise, ExprCondPair, Relational, And, Or, Not, BooleanAtom),
+_STRUCTURE = (Symbol, Rational, NumberSymbol, Add, Mul, Pow, MinMaxBase)
+_REWRITTEN = (
+    Piecewise,
+    ExprCondPair,
+    Relational,
+    And,
+    Or,
+    Not,
+    BooleanAtom,
     *DEFINED_BY,
-)
+)  # a ball decides no condition
 _NUMPY_FUNCTIONS = {
     **{name: code for name, code in SciPyPrinter._kf.items() if name != "LambertW"},  # which would be complex
     "Abs": "numpy.abs",
@@ -327,6 +379,17 @@ _NUMPY_FUNCTIONS = {
     "Logaddexp": "numpy.logaddexp",
     "Xlogy": "scipy.special.xlogy",
     "Xlog1py": "scipy.special.xlog1py",
+}
+_IN_TORCH = ("erf", "erfc", "erfcx", "gammaln", "psi", "xlog1py", "xlogy")  # of SciPy's special functions
+_TORCH_FUNCTIONS = {
+    **{
+        name: code.replace("numpy", "torch").replace("scipy", "torch")
+        for name, code in _NUMPY_FUNCTIONS.items()
+        if code.startswith("numpy") or code.rpartition(".")[2] in _IN_TORCH
+    },
+    "gamma": "gamma",
+    "LambertW": "lambertw",
+    "polygamma": "polygamma",
 }
 _MPMATH_FUNCTIONS = {
     **MpmathPrinter._kf,
@@ -340,7 +403,13 @@ _MPMATH_FUNCTIONS = {
     "Xlogy": "xlogy",
     "Xlog1py": "xlog1py",
 }
+_ARB_FUNCTIONS = {
+    **{name: code for name, code in _MPMATH_FUNCTIONS.items() if arb.knows(code)},
+    **{name: f"mpmath.{name}" for name in ("sec", "csc", "cot", "sech", "csch", "coth", "sinc")},
+}
 TARGETS = {
-    "numpy": Target(_NumPy, _NUMPY_FUNCTIONS, runtime.NUMPY, runtime.call_numpy, bounded_exponents=True),
+    "numpy": Target(NumPy, _NUMPY_FUNCTIONS, runtime.NUMPY, runtime.call_numpy, bounded_exponents=True),
     "mpmath": Target(_Mpmath, _MPMATH_FUNCTIONS, runtime.MPMATH, runtime.call_mpmath, bounded_exponents=False),
+    "torch": Target(_Torch, _TORCH_FUNCTIONS, {}, runtime.call, bounded_exponents=True, orders=2),
+    "arb": Target(_Arb, _ARB_FUNCTIONS, arb.NAMESPACE, arb.call, bounded_exponents=False, rounds=False),
 }

@@ -16,7 +16,7 @@ from sympy import Rational
 
 from derive.exact import exact
 
-__all__ = ["MPMATH", "NUMPY", "call_mpmath", "call_numpy", "fill_numpy"]
+__all__ = ["MPMATH", "NUMPY", "call", "call_mpmath", "call_numpy", "fill_numpy"]
 
 Function = Callable[..., tuple[Any, ...]]
 Array = NDArray[np.float64]
@@ -28,6 +28,11 @@ class UndefinedError(ValueError, ZeroDivisionError):
 
 _BLOCK = 1 << 12  # points that are evaluated at once: temporaries stay in the cache
 _BUDGET = 1 << 24  # numbers held by all temporaries of one block
+
+
+def call(function: Function, statements: int, values: Sequence[Any]) -> list[Any]:
+    """Evaluate as it stands."""
+    return list(function(*values))
 
 
 def call_numpy(function: Function, statements: int, values: Sequence[ArrayLike]) -> list[Array]:

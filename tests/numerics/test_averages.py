@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.integrate
-from sympy import Integer, Rational, exp, pi, sqrt, symbols
+from sympy import Integer, Rational, cosh, exp, pi, sqrt, symbols
 
 from derive.averages import GaussianAverage, MoreauEnvelope, Score
 from numerics.averages import (
@@ -22,6 +22,7 @@ from numerics.averages import (
     jumps,
 )
 from numerics.averages.closing import across, turned
+from numerics.averages.expression import Averaged
 from numerics.averages.grids import trapezoidal
 from numerics.averages.proximal import competing, minimise
 from numerics.averages.split import margins
@@ -143,6 +144,27 @@ def test_a_covariance_that_is_none_is_refused():
 def test_averages_without_a_minimisation_are_not_split():
     with pytest.raises(ValueError, match="nothing jumps"):
         Split()(Ensemble.compile(MOMENTS, (a, b, s, t)), AT)
+
+
+@pytest.mark.parametrize(
+    ("rule", "steepness"), [(Split(1.3, 8, 4.0), 1), (Split(1.3, 8, 4.0), 3), (Split(0.5, 23, 7.0), 10)]
+)
+def test_smooth_averages_carry_the_error_of_two_rules(rule, steepness):
+    """<sech(s x)^4>, whose poles come close to the axis: a product rule of the same fineness stands in for a split one."""
+    averaged = Averaged.compiled([GaussianAverage(1 / cosh(s * x) ** 4, (x,), (Integer(0),), [[Integer(1)]])], (s,))
+    at = np.array([float(steepness)])
+    exact = scipy.integrate.quad(lambda x: np.exp(-(x**2) / 2) / np.cosh(steepness * x) ** 4, -9, 9, points=[0])[0]
+    found = averaged(at, rule)
+    off = abs(found.values[0] - exact / np.sqrt(2 * np.pi))
+    assert off <= found.errors[0] + 1e-13 < 1e-3
+    assert off <= abs(averaged.values(at, rule) - averaged.values(at, rule.coarser()))[0] + 1e-13
+
+
+def test_a_product_rule_of_many_nodes_stays_finite():
+    """<exp(2 x^2/5)> = sqrt(5): the nodes farthest out lie where the integrand overflows."""
+    averaged = Averaged.compiled([GaussianAverage(exp(2 * x**2 / 5), (x,), (Integer(0),), [[Integer(1)]])], ())
+    found = averaged(np.array([]), Split(0.5, 23, 7.0))
+    assert abs(found.values[0] - np.sqrt(5)) <= found.errors[0] + 1e-12 < 1e-3
 
 
 def test_a_narrow_measure_is_no_peak_to_miss():

@@ -104,6 +104,39 @@ else:  # a worker that imports
 
 
 @needs_cores
+def test_workers_that_are_ended_leave_no_semaphores(tmp_path):
+    """The lock of a bar is one, which the tracker of resources warns of."""
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import os, time
+from pathlib import Path
+from numerics.processes import worked
+from tqdm import tqdm
+
+def work(_):
+    with tqdm(disable=True):
+        (Path({str(tmp_path)!r}) / str(os.getpid())).touch()
+        time.sleep(60)
+
+if __name__ == "__main__":
+    try:
+        list(worked(work, [1, 2], 2))
+    except KeyboardInterrupt:
+        print("interrupted")
+""")
+    settings = {"env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True}
+    parent = subprocess.Popen(
+        [sys.executable, script], **settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        _until(lambda: len(list(tmp_path.iterdir())) == 3)
+        os.killpg(parent.pid, signal.SIGINT)
+        assert parent.communicate(timeout=20) == ("interrupted\n", "")
+    finally:
+        parent.kill()
+
+
+@needs_cores
 def test_workers_do_not_outlive_a_parent_that_is_killed(tmp_path):
     script = f"""
 import os, time

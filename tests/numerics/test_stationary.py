@@ -219,6 +219,22 @@ def test_a_wall_where_the_slope_is_infinite_is_no_point():
     assert "not proved" in points.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        (a * x**2 / 2 + x**4 / 4, [Kind.MINIMUM]),
+        ((a - 2) * x**2 / 2 + x**4 / 4, [Kind.MINIMUM, Kind.MAXIMUM]),
+        (a * x**3 + x**4, [Kind.DEGENERATE]),
+    ],
+    ids=str,
+)
+def test_a_point_on_a_wall(value, kinds):
+    wall = OrderParameter(x, "an order parameter", S.Zero, S(10), edge=True)
+    points = solve(zoo.action(value, (wall,)), a=1)
+    assert [point.kind for point in points] == kinds
+    assert points[-1].order_parameters["x"].value == 0
+
+
 FLAT = [
     (a, (zoo.box(x, 4),), []),
     pytest.param(a * (sin(x) ** 2 + cos(x) ** 2), (zoo.box(x, 4),), [], marks=pytest.mark.slow),

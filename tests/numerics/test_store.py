@@ -58,6 +58,19 @@ def test_one_process_at_a_time(tmp_path):
         assert store.count() == {"ok": 1}
 
 
+def test_a_damaged_lock_is_no_other_process(tmp_path):
+    store = Store.create(tmp_path, ABOUT)
+    (tmp_path / "lock.sqlite").write_text("not a lock, and longer than the header of a database is. " * 9)
+    with (
+        pytest.raises(StoreError, match=r"lock.sqlite cannot be used: file is not a database; .*remove it"),
+        store.alone(),
+    ):
+        pass
+    (tmp_path / "lock.sqlite").unlink()
+    with store.alone():
+        assert store.count() == {}
+
+
 def test_a_store_of_another_theory_is_refused(tmp_path):
     Store.create(tmp_path, ABOUT)
     Store.create(tmp_path, ABOUT)

@@ -403,6 +403,30 @@ def test_two_branches_that_exchange_their_stability_are_one_instability():
     assert found.status is Status.OK
 
 
+@pytest.mark.parametrize("digits", LADDER)
+def test_branches_that_cross_at_an_angle(digits):
+    """Nothing is known of them but where they cross: a point beside the crossing moves the control by its distance."""
+    (instability,) = found = solve(zoo.crossing_at_an_angle(), digits)
+    assert (instability.kind, instability.order, found.status) == (INSTABILITY, "first", Status.OK)
+    assert agree(instability.value, lambda: mpf(1), digits)
+    assert agree(instability.phases[0].order_parameters["x"], lambda: mpf(1), digits)
+
+
+@pytest.mark.parametrize("gap", [Rational(1, 4), Rational(1, 50), Rational(1, 500)])
+def test_zero_that_is_unstable_in_a_short_interval(gap):
+    """Along a branch that is straight a step of any length lands on it."""
+    found = solve(zoo.reentrant(gap))
+    assert [(t.kind, t.order) for t in found] == [(INSTABILITY, "second")] * 2
+    assert agree(found[0].value, lambda: mpf(1), 15)
+    assert agree(found[1].value, lambda: 1 + mpf(int(gap.p)) / int(gap.q), 15)
+
+
+def test_points_that_are_degenerate_at_every_control_are_no_answer():
+    found = solve(zoo.degenerate_at_rest())
+    assert (len(found), found.status) == (0, Status.DEGENERATE)
+    assert "degenerate, on no branch" in found.notes[0]
+
+
 def test_what_is_not_solved_is_no_value(monkeypatch):
     monkeypatch.setattr(solver, "fold", lambda *_: lambda y: ([mpf(1)] * 3, [[mpf(1)] * 3] * 3))
     found = solve(zoo.landau_six())

@@ -171,6 +171,22 @@ def three_state_potts():
     return action(value, (box(x, 8), box(y, 8)), symmetries=(Symmetry("mirror", {y: -y}),))
 
 
+def reentrant(gap):
+    """(a - 1) (a - 1 - gap) x^2/2 + x^4/4: zero is unstable between both controls only."""
+    return action((a - 1) * (a - 1 - gap) * x**2 / 2 + x**4 / 4, (box(x, 20),), symmetries=(MIRROR,))
+
+
+def degenerate_at_rest():
+    """a x^4/4 - a x^2/2 + log(1 + a x^2)/2: F'' vanishes in x = 0 for every a; two minima leave it at a = 1."""
+    return action(a * x**4 / 4 - a * x**2 / 2 + log(1 + a * x**2) / 2, (box(x, 3),), symmetries=(MIRROR,))
+
+
+def crossing_at_an_angle():
+    """F' = (x - a) (x - a^2): two branches, neither of which rests, cross at a = 1."""
+    value = x**3 / 3 - (a + a**2) * x**2 / 2 + a**3 * x
+    return action(value, (box(x, 5),), window=(Rational(1, 2), S(2)))
+
+
 def transcritical():
     """(a - 1) x^2/2 + x^3/3 + x^4/400: two branches exchange their stability in x = 0 at a = 1."""
     order = OrderParameter(x, "an order parameter", S(-200), S(20))

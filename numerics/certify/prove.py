@@ -1,0 +1,257 @@
+r"""From transitions and stationary points that were found to theorems about them.
+
+.. math:: y_0 \;\xrightarrow{\text{Newton}}\; y \;\to\; Y = y \pm 10^{-N} \;\to\; K(Y) \subset Y
+
+What was found is a start and no more: it is polished on the equations of the claim, wrapped in a box of the radius asked
+for, and proven there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
+from itertools import product
+from typing import TYPE_CHECKING
+
+import mpmath
+from flint import arb, arb_mat, ctx
+from mpmath import mpf
+from sympy import Rational
+
+from derive.exact import ExactnessError
+from numerics.balls import Ball, ball, number
+from numerics.certify.certificate import Certificate, certificate
+from numerics.certify.claims import KINDS, mirror
+from numerics.certify.intervals import Box, Interval, ProofError, ball_of, balls, box_around, polished
+from numerics.certify.methods import PROOF
+from numerics.certify.taylor import refuse_uncertifiable
+from numerics.certify.theorem import POINTS, Proven, Stage, Theorem, established, precision, regions
+from numerics.cover import cover
+from numerics.landscape import Landscape
+from numerics.points import Number, Point, Points, Status, Transition, TransitionKind, Transitions
+from numerics.stationary import DOUBT
+
+if TYPE_CHECKING:
+    from derive.action import EffectiveAction, Setup
+
+__all__ = ["certified_points", "certified_transitions"]
+
+_LEAST_DIGITS = 15
+_APART = 100
+_LOWEST = ("coexistence", "crossover", "steepest", "critical-end-point", "instability")
+"""Kinds of transitions of the lowest state: that it is the lowest is proven, too."""
+
+
+def certified_transitions(
+    action: EffectiveAction,
+    setup: Setup,
+    found: Transitions,
+    digits: int,
+    progress: Callable[[str], None] | None = None,
+) -> tuple[Transitions, Certificate]:
+    """``found`` with what is proven, and the certificate. What is not proven stays, with a note that says why."""
+    landscape, entries, proven, notes = Landscape(action, setup), [], [], list(found.notes)
+    refuse_uncertifiable(action)
+    for entry in found:
+        if progress is not None:
+            progress(f"proving {entry.title}")
+        try:
+            result = _transition(landscape, entry, digits)
+        except ProofError as error:
+            notes.append(f"{entry.title} is not proven: {error}")
+            entries.append(entry)
+            continue
+        entries.append(_improved(landscape, entry, result.theorem, digits))
+        proven.append(result)
+        if result.theorem.kind in _LOWEST and not result.theorem.lowest:
+            notes.append(f"{entry.title}: it is not proven that no other state lies lower")
+    status = _status(found.status, len(proven) == len(entries))
+    return (
+        replace(found, entries=tuple(entries), notes=tuple(notes), status=status),
+        certificate(landscape, proven, digits),
+    )
+
+
+def _status(status: Status, proven: bool) -> Status:
+    return status if proven or status is not Status.OK else Status.UNPROVEN
+
+
+def certified_points(
+    action: EffectiveAction, setup: Setup, found: Points, digits: int, progress: Callable[[str], None] | None = None
+) -> tuple[Points, Certificate]:
+    """``found`` with what is proven, and the certificate; where nothing is, that is said in a note."""
+    if progress is not None:
+        progress("proving the stationary points")
+    landscape = Landscape(action, setup)
+    refuse_uncertifiable(action)
+    try:
+        theorem = _points(landscape, found, digits)
+        proven = [established(landscape, theorem, PROOF)]
+    except ProofError as error:
+        unproven = replace(found, notes=(*found.notes, f"not proven: {error}"), status=_status(found.status, False))
+        return unproven, certificate(landscape, [], digits)
+    ranks = sorted(range(len(found)), key=lambda k: found[k].action.value)
+    boxes = dict(zip(ranks, theorem.others, strict=True))
+    points = tuple(_improved_point(landscape, theorem, point, boxes[k], digits) for k, point in enumerate(found))
+    notes = tuple(note for note in found.notes if not note.startswith(DOUBT))
+    return replace(found, points=points, notes=notes), certificate(landscape, proven, digits)
+
+
+def _points(landscape: Landscape, found: Points, digits: int) -> Theorem:
+    """The theorem about all of ``found``, which come lowest first."""
+    theorem, order = Theorem(POINTS, (), ()), sorted(found, key=lambda point: point.action.value)
+    with ctx.workprec(_bits(digits)):
+        equations = _stage(landscape, theorem).stationary([ball_of(landscape.setup.control)])
+        starts = ([ball(number.value) for number in point.order_parameters.values()] for point in order)
+        boxes = [box_around(polished(equations, start), digits) for start in starts]
+    return replace(theorem, names=tuple(point.name for point in order), others=tuple(boxes))
+
+
+def _improved_point(landscape: Landscape, theorem: Theorem, point: Point, box: Box, digits: int) -> Point:
+    """The point with numbers whose errors are proven radii; an observable that cannot be enclosed stays as it is."""
+    stage = _stage(landscape, theorem)
+    with ctx.workprec(_bits(digits)):
+        x, driving = balls(box), [ball_of(landscape.setup.control)]
+        numbers = dict(zip(point.order_parameters, (_number(side, digits) for side in box), strict=True))
+        spectrum = sorted(_eigenvalues(stage.stationary(driving)(x)[1]), key=number)
+        observables = dict(point.observables)
+        for observable in landscape.action.observables:
+            with suppress(ExactnessError):
+                value = stage.derivatives(observable.value, [*x, *driving], (((), 0),))[()]
+                if value.is_finite():
+                    observables[observable.name] = _enclosed(value, digits)
+        return replace(
+            point,
+            order_parameters=numbers,
+            action=_enclosed(stage.action(x, driving), digits),
+            hessian=tuple(_enclosed(value, digits) for value in spectrum),
+            observables=observables,
+            certified=True,
+        )
+
+
+def _eigenvalues(matrix: arb_mat) -> list[Ball]:
+    """Of a symmetric matrix; where some cannot be told apart, with balls that hold each of them."""
+    try:
+        return [value.real for value in matrix.eig()]
+    except ValueError:
+        return [value.real for value in matrix.eig(multiple=True)]
+
+
+def _transition(landscape: Landscape, entry: Transition, digits: int) -> Proven:
+    """What is proven about one transition, with that it is one of the lowest state if that can be proven."""
+    proven = _local(landscape, entry, digits)
+    if proven.theorem.kind not in _LOWEST:
+        return proven
+    try:
+        theorem = _with_others(landscape, replace(proven.theorem, lowest=True), digits)
+        return established(landscape, theorem, PROOF)
+    except ProofError:
+        return proven
+
+
+def _local(landscape: Landscape, entry: Transition, digits: int) -> Proven:
+    """What is proven about a transition whatever the other states are; of an instability, with any mirror that serves."""
+    action, kind = landscape.action, str(entry.kind)
+    if kind == TransitionKind.CROSSOVER and all(entry.observable != o.name for o in action.observables):
+        kind = "steepest"
+    if kind not in KINDS or entry.status is not Status.OK:
+        raise ProofError(entry.status.message if kind in KINDS else f"no theorem is known about a {kind}")
+    vias = [entry.observable if kind == TransitionKind.CROSSOVER else None]
+    if kind == TransitionKind.INSTABILITY:
+        vias = [*(s.name for s in action.symmetries if mirror(s, action.variables) is not None), None]
+    phases = entry.phases[: KINDS[kind].points]
+    numbers = [*(number for phase in phases for number in phase.order_parameters.values()), entry.value]
+    rough = tuple(Interval(Decimal(mpmath.nstr(0 if number.value == 0 else number.value, 12))) for number in numbers)
+    failed = ProofError("nothing keeps the branch on which the instability lies")
+    for via, column in product(vias, range(landscape.n if KINDS[kind].soft else 1)):
+        theorem = Theorem(kind, tuple(phase.name for phase in entry.phases), rough, (), False, via, column)
+        try:
+            theorem = replace(theorem, box=_box(landscape, theorem, [*numbers, *entry.at.values()], digits))
+            return established(landscape, theorem, PROOF)
+        except ProofError as error:
+            failed = error
+    raise failed
+
+
+def _stage(landscape: Landscape, theorem: Theorem) -> Stage:
+    return Stage(landscape, theorem, PROOF.derivatives(landscape))
+
+
+def _bits(digits: int, at: Sequence[mpf] = ()) -> int:
+    """The precision at which roots are polished, given how large they are."""
+    return 256 + 8 * digits + 4 * max((mpmath.mag(value) for value in at if value), default=0)
+
+
+def _box(landscape: Landscape, theorem: Theorem, start: Sequence[Number], digits: int) -> Box:
+    """The box around the root at ``start``."""
+    with ctx.workprec(_bits(digits, [number.value for number in start])):
+        root = polished(_stage(landscape, theorem).equations, [ball(number.value) for number in start])
+        for value, found in zip(root, start, strict=True):
+            near = abs(found.value) * mpf(10) ** -min(digits, _LEAST_DIGITS) + found.error
+            if not abs(value - ball(found.value)) < ball(_APART * near) + arb(2) ** -digits:
+                raise ProofError("Newton's method leads away from what was found")
+        return box_around(root, digits)
+
+
+def _with_others(landscape: Landscape, theorem: Theorem, digits: int) -> Theorem:
+    """With the boxes of all other stationary points at its control, which need not be as small."""
+    stage, count = _stage(landscape, theorem), KINDS[theorem.kind].points * landscape.n
+    with ctx.workprec(precision([theorem.box])):
+        unknowns = balls(theorem.box)
+        driving = unknowns[count:]
+        points = [unknowns[k : k + landscape.n] for k in range(0, count, landscape.n)]
+        around = regions(stage, points, driving, stage.flat)
+        others = []
+        for x in _covered(landscape, theorem.box[count:], stage.flat):
+            try:
+                place = polished(stage.stationary([value.mid() for value in driving]), list(map(ball, x)))
+            except ProofError:  # one of those that are one at a point of fourth order
+                continue
+            if not any(region.holds(place) for region in around):
+                others.append(box_around(place, max(_LEAST_DIGITS, digits // 2)))
+                around += regions(stage, [place], driving)
+    return replace(theorem, others=tuple(others))
+
+
+def _covered(landscape: Landscape, driving: Box, flat: bool) -> list[tuple[mpf, ...]]:
+    """Where the cover finds stationary points at a control and a size; a millionth beside, where they are ``flat`` there."""
+    control, *size = (interval.rational for interval in driving)
+    beside = 1 + Rational(1, 10**6) if flat else 1
+    if size:
+        values = {**landscape.setup.values, landscape.action.size: size[0] * beside}
+        landscape = Landscape(landscape.action, replace(landscape.setup, values=values))
+    with mpmath.workdps(60):
+        covered = cover(landscape, landscape.real(control if size else control * beside))
+    return [root.x for root in covered.roots if root.index is not None]
+
+
+def _improved(landscape: Landscape, entry: Transition, theorem: Theorem, digits: int) -> Transition:
+    """The entry with numbers whose errors are the proven radii."""
+    n, count = landscape.n, KINDS[theorem.kind].points
+    numbers = [_number(interval, digits) for interval in theorem.box]
+    stage, driving = _stage(landscape, theorem), theorem.box[count * n :]
+    phases = []
+    for place, phase in enumerate(entry.phases):
+        here = min(place, count - 1) * n
+        with ctx.workprec(_bits(digits)):
+            value = stage.action(balls(theorem.box[here : here + n]), balls(driving))
+        found = dict(zip(phase.order_parameters, numbers[here : here + n], strict=True))
+        phases.append(replace(phase, order_parameters=found, action=_enclosed(value, digits)))
+    at = dict(zip(entry.at, numbers[count * n + 1 :], strict=True))
+    return replace(entry, value=numbers[count * n], phases=tuple(phases), at=at, certified=True)
+
+
+def _number(interval: Interval, digits: int) -> Number:
+    with mpmath.workdps(digits + 40):
+        return Number(mpf(str(interval.middle)), mpf(str(interval.radius)), digits)
+
+
+def _enclosed(value: Ball, digits: int) -> Number:
+    """A number with the radius of a ball for its error; zero where the ball holds it."""
+    with mpmath.workdps(digits + 40):
+        if value.contains(0):
+            return Number(mpf(0), number(abs(value).upper()), digits)
+        return Number(number(value), number(value.rad().upper()), digits)

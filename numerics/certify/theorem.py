@@ -1,0 +1,284 @@
+r"""A theorem about one transition, or about all stationary points at one control, and how it is established.
+
+.. math:: \exists!\, y \in Y: \; f(y) = 0, \qquad F(x) > F(x_*) \text{ at every other stationary point } x
+
+What is claimed stands here once. How the derivatives are had and which operator proves the root is the caller's: whoever
+writes a certificate and whoever checks one use different ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from flint import arb, arb_mat, ctx
+
+from numerics.balls import Ball
+from numerics.certify.claims import KINDS, Claim, Derivatives, Kind, Mirror, Partials, Scene, index_of, mirror, resting
+from numerics.certify.complete import Cell, Field, Region, flat_region, only_these, region
+from numerics.certify.intervals import Box, EffortError, Equations, ProofError, ball_of, balls
+from numerics.landscape import Landscape
+
+__all__ = ["POINTS", "Method", "Proven", "Stage", "Theorem", "established", "regions"]
+
+POINTS = "stationary-points"
+"""The kind of a theorem about all stationary points at a given control."""
+_CELL_BITS = 128
+_MOST_IMAGES = 64
+_NAMES = {0: "minimum", 1: "saddle"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a theorem is established: where derivatives come from, and what proves a root in a box."""
+
+    derivatives: Callable[[Landscape], Derivatives]
+    proves: Callable[[Equations, Box], bool]
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """What is claimed: a root in ``box`` (the points' order parameters, control, size), which is the lowest state.
+
+    ``others`` are boxes of all other stationary points at that control; ``lowest`` says whether it is claimed that there are
+    no more, and that none of them has a lower action. ``via`` is the observable of a crossover or the symmetry that keeps
+    the branch of an instability; without one, grad F vanishes at the middle of its box for every control. ``column`` says
+    which column of the adjugate of the Hessian null vectors are.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    box: Box
+    others: tuple[Box, ...] = ()
+    lowest: bool = True
+    via: str | None = None
+    column: int = 0
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A theorem, the sentences that are proven, and the bits of Arb's precision that it took."""
+
+    theorem: Theorem
+    sentences: tuple[str, ...]
+    bits: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A theorem on its landscape, with a source of derivatives."""
+
+    landscape: Landscape
+    theorem: Theorem
+    derivatives: Derivatives
+
+    @property
+    def n(self) -> int:
+        return self.landscape.n
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.theorem.kind]
+
+    @property
+    def flat(self) -> bool:
+        """Whether the Hessian is singular at the points, which nevertheless are the lowest state."""
+        return self.theorem.kind in ("critical-end-point", "instability")
+
+    @cached_property
+    def mirror(self) -> Mirror | None:
+        if self.theorem.kind != "instability":
+            return None
+        action, via = self.landscape.action, self.theorem.via
+        if via is None:
+            kept = resting(action, self.landscape.setup, [side.rational for side in self.theorem.box[: self.n]])
+        else:
+            kept = next((mirror(s, action.variables) for s in action.symmetries if s.name == via), None)
+        if kept is None:
+            raise ProofError(
+                "neither a symmetry that undoes itself nor a gradient that vanishes for every control keeps it"
+            )
+        return kept
+
+    def claim(self, unknowns: Sequence[Ball]) -> Claim:
+        """The claim at some values of the unknowns."""
+        n, count, action = self.n, self.kind.points, self.landscape.action
+        driving = list(unknowns[count * n :])
+        points = []
+        for place in range(0, count * n, n):
+            at = [*unknowns[place : place + n], *driving]
+            variables = [k - place if place <= k < place + n else None for k in range(count * n)]
+            jet = self.derivatives(action.value, at, self.kind.blocks(n))
+            points.append(Partials(n, jet, (*variables, *range(n, n + len(driving)))))
+        excess = None
+        if self.theorem.kind == "crossover":
+            watched = next(o for o in action.observables if o.name == self.theorem.via)
+            jet = self.derivatives(watched.value - watched.crossover, unknowns, (((), 1), ((n,), 0)))
+            excess = Partials(n, jet, points[0].variables)
+        scene = Scene(unknowns, points, action.control.name, excess, self.mirror, self.theorem.column)
+        return self.kind.claim(scene)
+
+    def equations(self, unknowns: Sequence[Ball]) -> tuple[list[Ball], arb_mat]:
+        claim = self.claim(unknowns)
+        return [e.value for e in claim.equations], arb_mat([list(e.slope) for e in claim.equations])
+
+    def stationary(self, driving: Sequence[Ball]) -> Equations:
+        """The gradient and the Hessian at a control (and size) that may be a ball."""
+        value, n = self.landscape.action.value, self.n
+
+        def equations(x: Sequence[Ball]) -> tuple[list[Ball], arb_mat]:
+            f = Partials(n, self.derivatives(value, [*x, *driving], (((), 2),)), ())
+            return [f.value(i) for i in range(n)], arb_mat(f.bends)
+
+        return equations
+
+    def action(self, x: Sequence[Ball], driving: Sequence[Ball]) -> Ball:
+        return self.derivatives(self.landscape.action.value, [*x, *driving], (((), 0),))[()]
+
+
+def precision(boxes: Iterable[Box]) -> int:
+    """Bits that resolve every radius."""
+    known = [
+        max(0, interval.middle.adjusted()) - interval.radius.adjusted()
+        for box in boxes
+        for interval in box
+        if interval.radius
+    ]
+    return 128 + int(3.33 * max(known, default=0))
+
+
+def established(landscape: Landscape, theorem: Theorem, method: Method) -> Proven:
+    """What is proven of a theorem; raises `ProofError` where a part of it is not.
+
+    Precision is raised where balls are too wide for the boxes, three times at most.
+    """
+    bits = precision([theorem.box, *theorem.others])
+    for raised in (bits, 2 * bits, 4 * bits):
+        with ctx.workprec(raised):
+            try:
+                sentences = _sentences(Stage(landscape, theorem, method.derivatives(landscape)), method)
+                return Proven(theorem, tuple(dict.fromkeys(sentences)), raised)
+            except EffortError:
+                raise
+            except ProofError as error:
+                failed = error
+            except ZeroDivisionError:
+                failed = ProofError(f"{theorem.kind}: a matrix is not proven to be regular")
+    raise failed
+
+
+def _sentences(stage: Stage, method: Method) -> Iterator[str]:
+    theorem, n = stage.theorem, stage.n
+    unknowns = balls(theorem.box)
+    if theorem.kind == POINTS:
+        points, driving = [], [ball_of(stage.landscape.setup.control)]
+    else:
+        if not method.proves(stage.equations, theorem.box):
+            raise ProofError(f"{theorem.kind}: it is not proven that there is one root in the box")
+        text = stage.kind.text.format(via=theorem.via or "that grad F vanishes there for every control")
+        yield f"there is exactly one solution in the box, and it is regular, of: {text}"
+        for sentence, ball in stage.claim(unknowns).facts():
+            if not ball > 0:
+                raise ProofError(f"{theorem.kind}: it is not proven that {sentence}")
+            yield sentence
+        count = stage.kind.points
+        points, driving = [unknowns[k * n : (k + 1) * n] for k in range(count)], unknowns[count * n :]
+    yield from _others(stage, method, driving)
+    if theorem.lowest:
+        yield from _lowest(stage, points, driving)
+
+
+def _others(stage: Stage, method: Method, driving: Sequence[Ball]) -> Iterator[str]:
+    equations, places = stage.stationary(driving), list(map(balls, stage.theorem.others))
+    if any(all(map(Ball.overlaps, one, other)) for one, other in combinations(places, 2)):
+        raise ProofError("two of the boxes overlap")
+    for place, box in enumerate(stage.theorem.others):
+        if not method.proves(equations, box):
+            raise ProofError(f"it is not proven that there is one stationary point at {', '.join(map(str, box))}")
+        if stage.theorem.kind == POINTS:
+            negative = index_of(equations(balls(box))[1].tolist())
+            kind = "maximum" if negative == stage.n else _NAMES.get(min(negative, 1))
+            yield f"point {place + 1}, {stage.theorem.names[place]}: there is one stationary point in the box, a {kind}"
+
+
+def regions(
+    stage: Stage, points: Sequence[Sequence[Ball]], driving: Sequence[Ball], flat: bool = False
+) -> list[Region]:
+    """Around each point and each of its images under the symmetries, where it is the only one."""
+    if flat and stage.mirror is not None and stage.mirror.lopsided:
+        raise ProofError("a point with a cubic term is no lowest state")
+    widths, field = [high - low for low, high in domain(stage, driving)], _field(stage, driving)
+    found = flat_region if flat else region
+    return [found(field, image, widths) for point in points for image in _images(stage, point)]
+
+
+def _field(stage: Stage, driving: Sequence[Ball]) -> Field:
+    value = stage.landscape.action.value
+    return lambda place, order: stage.derivatives(value, [*place, *driving], (((), order),))
+
+
+def domain(stage: Stage, driving: Sequence[Ball]) -> Cell:
+    """A box that holds the declared one at every control (and size) in question."""
+    at = [arb(0)] * stage.n + list(driving)
+    box = []
+    for order in stage.landscape.action.order_parameters:
+        low, high = (stage.derivatives(end, at, (((), 0),))[()] for end in (order.lower, order.upper))
+        if not (low < high and low.is_finite() and high.is_finite()):
+            raise ProofError(f"the bounds of {order.symbol} are not proven to be finite and in order")
+        box.append((low.lower(), high.upper()))
+    return tuple(box)
+
+
+def _lowest(stage: Stage, points: Sequence[Sequence[Ball]], driving: Sequence[Ball]) -> Iterator[str]:
+    """No stationary point but those named and their images, none of which, nor a wall, has a lower action than the points."""
+    theorem, action = stage.theorem, stage.landscape.action
+    others = list(map(balls, theorem.others))
+    around = [*regions(stage, points, driving, stage.flat), *regions(stage, others, driving)]
+    with ctx.workprec(max(_CELL_BITS, ctx.prec // 2)):
+        only_these(_field(stage, driving), _half(stage, domain(stage, driving)), around)
+    where = ", ".join(f"{order.lower} <= {order.symbol} <= {order.upper}" for order in action.order_parameters)
+    images = " and their images under the symmetries" if action.symmetries else ""
+    yield f"there is no stationary point but those named{images} with {where}"
+    lowest = points[0] if points else others[0]
+    for other in others if points else others[1:]:
+        if not stage.action(other, driving) > stage.action(lowest, driving):
+            raise ProofError("it is not proven that no other stationary point has a lower action")
+    if any(order.edge for order in action.order_parameters):
+        _above_the_wall(stage, lowest, driving)
+    yield f"none of them, nor a wall, has a lower action than the {'points' if points else 'first'}"
+
+
+def _half(stage: Stage, box: Cell) -> Cell:
+    """The half of a box of which the other one is the image under a symmetry that turns an order parameter round."""
+    variables = stage.landscape.action.variables
+    for symmetry in stage.landscape.action.symmetries:
+        for k, variable in enumerate(variables):
+            if symmetry.image.get(variable, variable) == -variable:
+                farthest = box[k][1].max(-box[k][0])
+                return (*box[:k], (arb(0), farthest), *box[k + 1 :])
+    return box
+
+
+def _images(stage: Stage, point: Sequence[Ball]) -> list[list[Ball]]:
+    """A point, first, and its images under the declared symmetries, those that coincide once."""
+    found, action = [list(point)], stage.landscape.action
+    for place in found:  # which grows
+        at = [*place, *[arb(0)] * (len(stage.landscape.variables) - stage.n)]
+        for symmetry in action.symmetries:
+            images = [symmetry.image.get(variable, variable) for variable in action.variables]
+            image = [stage.derivatives(value, at, (((), 0),))[()] for value in images]
+            known = any(all(map(Ball.overlaps, image, other)) for other in found)
+            if not known and len(found) < _MOST_IMAGES:
+                found.append(image)
+    return found
+
+
+def _above_the_wall(stage: Stage, lowest: Sequence[Ball], driving: Sequence[Ball]) -> None:
+    if stage.n > 1:
+        raise ProofError("with a wall, the lowest state is only proven for one order parameter")
+    wall = [domain(stage, driving)[0][0]]
+    slope, _ = stage.stationary(driving)(wall)
+    if not (slope[0] < 0 or stage.action(wall, driving) > stage.action(lowest, driving)):
+        raise ProofError("it is not proven that the action on the wall is not lower")

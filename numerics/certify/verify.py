@@ -1,0 +1,117 @@
+r"""The check of a certificate, independent of whoever wrote it.
+
+.. math:: N(Y) \subset Y
+
+The action is the theory's, not the file's; the boxes are starts for nothing, but what has to contain a root. Derivatives
+come from Taylor arithmetic on the tree of the expression and roots are proven by the interval Newton operator: neither a
+formula that was differentiated or emitted nor the operator of the proof has a part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from derive.action import EffectiveAction, SetupError
+from derive.exact import ExactnessError
+from numerics.certify.certificate import Certificate, CertificateError, certificate, document, labels
+from numerics.certify.claims import KINDS
+from numerics.certify.intervals import ProofError, power_of_ten
+from numerics.certify.methods import VERIFICATION
+from numerics.certify.theorem import POINTS, Proven, established
+from numerics.landscape import Landscape
+
+__all__ = ["Verdict", "as_json", "as_text", "verified"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a theorem was proven again, and if not, why."""
+
+    proven: Proven
+    refused: str | None
+
+
+def verified(
+    found: Certificate, action: EffectiveAction, progress: Callable[[str], None] | None = None
+) -> Iterator[Verdict]:
+    """Each theorem of a certificate, proven again or not. The names of phases are labels, and no part of it.
+
+    Raises `CertificateError` where the certificate is not about ``action``, or its setup is none of it.
+    """
+    if not isinstance(action, EffectiveAction):
+        raise CertificateError(f"{found.theory} has a state evolution; certificates are of actions in closed form")
+    landscape = _landscape(found, action)
+    if found.sealed is not None and document(found, action)["seal"] != found.sealed:
+        raise CertificateError("the document is not written as a certificate is: a name or a number stands for another")
+    for each in found.theorems:
+        if progress is not None:
+            progress(f"verifying {each.theorem.kind}")
+        try:
+            _refuse_shape(each, action, found.digits)
+            again = established(landscape, each.theorem, VERIFICATION).sentences
+            refused = None if again == each.sentences else f"what is proven is: {'; '.join(again)}"
+        except ProofError as error:
+            refused = str(error)
+        yield Verdict(each, refused)
+
+
+def _landscape(found: Certificate, action: EffectiveAction) -> Landscape:
+    try:
+        landscape = Landscape(action, action.setup(found.setup))
+    except (SetupError, ExactnessError) as error:
+        raise CertificateError(f"the setup is none of {action.name}: {error}") from None
+    again = certificate(landscape, found.theorems, found.digits)
+    if again.sha256 != found.sha256 or again.expression != found.expression:
+        raise CertificateError(f"the certificate is about another action than that of {action.name}")
+    if again.setup != found.setup or again.assumptions != found.assumptions:
+        raise CertificateError("the setup or the assumptions are not those of the theorems")
+    if any(each.theorem.kind == POINTS for each in found.theorems) != (landscape.setup.control is not None):
+        raise CertificateError(f"a value of {action.control.name} goes with stationary points, and only with them")
+    return landscape
+
+
+def _refuse_shape(proven: Proven, action: EffectiveAction, digits: int) -> None:
+    theorem, n = proven.theorem, len(action.variables)
+    levels = [observable.name for observable in action.observables if observable.crossover is not None]
+    known = len(theorem.box) == len(labels(action, theorem)) and all(len(box) == n for box in theorem.others)
+    if not known or (theorem.kind == "crossover" and theorem.via not in levels):
+        raise ProofError(f"the boxes are not those of the kind {theorem.kind}")
+    if theorem.via is not None and theorem.kind not in ("crossover", "instability"):
+        raise ProofError(f"a {theorem.kind} takes place by itself, not via {theorem.via}")
+    if theorem.kind == POINTS and len(theorem.names) != len(theorem.others):
+        raise ProofError("there is not one name for each point")
+    if not 0 <= theorem.column < (n if theorem.kind in KINDS and KINDS[theorem.kind].soft else 1):
+        raise ProofError(f"there is no column {theorem.column}")
+    if any(interval.radius > power_of_ten(-digits) for interval in theorem.box):
+        raise ProofError(f"a radius is larger than {digits} digits allow")
+
+
+def as_json(verdict: Verdict) -> dict[str, Any]:
+    """One theorem and its verdict for a document."""
+    theorem = verdict.proven.theorem
+    return {
+        "kind": theorem.kind,
+        "names": list(theorem.names),
+        "verified": verdict.refused is None,
+        "reason": verdict.refused,
+        "proven": list(verdict.proven.sentences),
+    }
+
+
+def as_text(found: Certificate, action: EffectiveAction, verdicts: Sequence[Verdict]) -> str:
+    """Every theorem in words: what it is about, where the boxes are, what is proven, what is assumed."""
+    setup = ", ".join(f"{name} = {value}" for name, value in found.setup.items())
+    lines = [f"{found.theory}: {setup}", f"F = {found.expression}"]
+    for verdict in verdicts:
+        theorem = verdict.proven.theorem
+        state = "proven again" if verdict.refused is None else f"REFUSED: {verdict.refused}"
+        lines += ["", f"{theorem.kind} ({', '.join(theorem.names)}): {state}"]
+        lines += [f"  {name} = {side}" for name, side in zip(labels(action, theorem), theorem.box, strict=False)]
+        for box in theorem.others:
+            places = zip(action.variables, box, strict=False)
+            lines.append(f"  another point: {', '.join(f'{variable} = {side}' for variable, side in places)}")
+        lines += [f"  {sentence}" for sentence in verdict.proven.sentences if verdict.refused is None]
+    given = f" (step {', '.join(map(repr, found.grounds))} of the derivation)" if found.grounds else ""
+    return "\n".join([*lines, *(f"\nassumed: {each}{given}" for each in found.assumptions)])

@@ -1,0 +1,273 @@
+"""The classical models against the literature: every value that a file in ``derive/classical`` cites, and independent ones.
+
+A cited value is compared to all the digits that it prints. Where the solvers carry any number of digits, closed forms are
+compared to 30. The independent numbers come from fixed points and averages by mpmath's quadrature, in this file: the
+formulas are those of the papers, in their own notation, and share nothing with the files.
+"""
+
+from fractions import Fraction
+from functools import cache
+
+import mpmath
+import pytest
+from mpmath import mpf
+
+from derive.catalogue import CLASSICAL, find
+from derive.files.theory import read, starter
+from derive.state_evolution import StateEvolution
+from numerics import evolution_transitions, sectors, stationary
+from numerics import transitions as action_transitions
+
+FILES = {path.stem: path for path in sorted(CLASSICAL.glob("*.toml"))}
+CITED = [(name, reference) for name, path in FILES.items() for reference in read(path).references]
+COMPUTED = ("sherrington-kirkpatrick", "spiked-wigner-sparse")
+"""Files that cite no number: theirs are held against quadratures below."""
+
+
+@cache
+def solved(name, setup):
+    """Transitions without a value of the control, points with one."""
+    problem = find(f"classical/{name}").problem()
+    values = problem.setup(dict(setup))
+    evolution = isinstance(problem, StateEvolution)
+    if values.control is None:
+        room = evolution_transitions if evolution else action_transitions
+        return room.transitions(problem, values, digits=problem.digits)
+    return (sectors if evolution else stationary).minima(problem, values, digits=problem.digits)
+
+
+def found(name, reference):
+    """The numbers found for a cited quantity: a kind of transition, an order parameter or an observable."""
+    entries = solved(name, tuple(sorted(reference.setup.items())))
+    if reference.quantity in {"coexistence", "spinodal", "instability", "tricritical", "observable-crossing"}:
+        entries = [entry for entry in entries if entry.kind == reference.quantity]
+        return [
+            entry.value
+            for entry in entries
+            if reference.phase is None or reference.phase in {phase.name for phase in entry.phases}
+        ]
+    points = [point for point in entries if reference.phase in (None, point.name)]
+    return [{**point.order_parameters, **point.observables}[reference.quantity] for point in points]
+
+
+def printed(text):
+    """The number that a source prints and half a unit of its last digit: none, where it is exact as 2 or 3/16 are."""
+    places = len(text.partition(".")[2])
+    return mpf(Fraction(text).numerator) / Fraction(text).denominator, mpf("0.5") * mpf(10) ** -places if places else 0
+
+
+@pytest.mark.parametrize(
+    "name, reference",
+    CITED,
+    ids=[f"{name}-{r.quantity}-{'-'.join(r.setup.values())}" for name, r in CITED],
+)
+def test_cited_values(name, reference):
+    numbers = found(name, reference)
+    assert numbers
+    assert all(number.reached for number in numbers)
+    with mpmath.workdps(30):
+        value, rounding = printed(reference.value)
+        assert any(abs(n.value - value) <= n.error + rounding for n in numbers)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_cites_a_value_and_holds_its_checks(name):
+    file = read(FILES[name])
+    assert file.name == name
+    assert file.references or name in COMPUTED
+    assert all(report.passed for report in file.derivation().check())
+
+
+# --- closed forms, to 30 digits ---
+
+
+def threshold(name, quantity, digits=30, **values):
+    action = find(f"classical/{name}").action()
+    entries = action_transitions.transitions(action, action.setup(values), digits=digits)
+    return [entry.value for entry in entries if entry.kind == quantity]
+
+
+def margin(kappa):
+    """<(kappa + z)^2> over z > -kappa, by quadrature."""
+    return mpmath.npdf(0) * mpmath.quad(lambda z: (kappa + z) ** 2 * mpmath.exp(-z * z / 2), [-kappa, 0, 8, 20])
+
+
+CLOSED = [
+    ("curie-weiss", "instability", {}, lambda: mpf(1)),
+    (
+        "curie-weiss-in-field",
+        "spinodal",
+        {"T": "2/3"},
+        lambda: mpmath.sqrt(1 / mpf(3)) - mpf(2) / 3 * mpmath.atanh(mpmath.sqrt(1 / mpf(3))),
+    ),
+    ("landau-6", "spinodal", {"b": "-3/2"}, lambda: mpf(9) / 16),
+    ("landau-6", "coexistence", {"b": "-3/2"}, lambda: mpf(27) / 64),
+    ("potts", "coexistence", {"q": "3"}, lambda: 1 / (4 * mpmath.log(2))),
+    ("potts", "coexistence", {"q": "10"}, lambda: 4 / (9 * mpmath.log(9))),
+    ("spherical-p-spin", "spinodal", {"p": "3"}, lambda: mpmath.sqrt(mpf(3) / 8)),
+    ("spherical-p-spin", "spinodal", {"p": "4"}, lambda: mpmath.sqrt(mpf(8) / 27)),
+    ("perceptron-capacity", "instability", {"kappa": "0"}, lambda: mpf(2)),
+    ("perceptron-capacity", "instability", {"kappa": "1/2"}, lambda: 1 / margin(mpf(1) / 2)),
+    ("spiked-wigner-gaussian", "instability", {}, lambda: mpf(1)),
+]
+
+
+@pytest.mark.parametrize(
+    "name, quantity, values, exact",
+    CLOSED,
+    ids=[f"{n}-{q}-{v}" for n, q, v, _ in CLOSED],
+)
+def test_closed_forms_to_thirty_digits(name, quantity, values, exact):
+    numbers = threshold(name, quantity, **values)
+    assert numbers
+    assert all(number.reached for number in numbers)
+    with mpmath.workdps(45):
+        assert any(abs(abs(n.value) - exact()) <= n.error + exact() * mpf(10) ** -40 for n in numbers)
+        assert all(n.error <= mpf(10) ** -29 * max(1, abs(n.value)) for n in numbers)
+
+
+def test_the_static_temperature_of_the_p_spin_model():
+    """In the parametrisation y of Crisanti and Sommers: 2/p = -2 y (1 - y + ln y)/(1 - y)^2, from their equation for T_s."""
+    with mpmath.workdps(40):
+        p = 3
+        y = mpmath.findroot(lambda y: 2 / mpf(p) + 2 * y * (1 - y + mpmath.log(y)) / (1 - y) ** 2, mpf("0.35"))
+        exact = y * mpmath.sqrt(p / (2 * y)) * (1 - y) ** (mpf(p) / 2 - 1)
+        (number,) = threshold("spherical-p-spin", "coexistence")
+        assert abs(number.value - exact) <= number.error + mpf(10) ** -35
+
+
+# --- averages: independent fixed points by quadrature ---
+
+
+def normal(f, width=11):
+    return mpmath.npdf(0) * mpmath.quad(lambda z: f(z) * mpmath.exp(-z * z / 2), [-width, -4, 0, 4, width])
+
+
+def transition(name, quantity, over=None, **values):
+    theory = find(f"classical/{name}").state_evolution()
+    entries = evolution_transitions.transitions(theory, theory.setup(values), over=over)
+    return [entry.value for entry in entries if entry.kind == quantity]
+
+
+def holds(number, value):
+    """Whether what is printed is right within the error that is printed."""
+    return abs(mpf(number.text) - value) <= mpf(number.bound)
+
+
+def at_line(h, start):
+    """de Almeida and Thouless: 1 = <sech^4(h/T + sqrt(q) z/T)>/T^2 at q = <tanh^2>; T and q."""
+
+    def system(q, t):
+        field = lambda z: (h + mpmath.sqrt(q) * z) / t  # noqa: E731
+        return normal(lambda z: mpmath.tanh(field(z)) ** 2) - q, normal(lambda z: mpmath.sech(field(z)) ** 4) / t**2 - 1
+
+    return mpmath.findroot(system, start)
+
+
+AT_LINE = [("1/10", (0.21, 0.819)), ("1/2", (0.595, 0.535)), ("1", (0.84, 0.321))]
+
+
+@pytest.mark.parametrize("h, start", AT_LINE, ids=[h for h, _ in AT_LINE])
+def test_the_de_almeida_thouless_line(h, start):
+    _, temperature = at_line(mpf(Fraction(h).numerator) / Fraction(h).denominator, start)
+    numbers = transition("sherrington-kirkpatrick", "observable-crossing", h=h)
+    assert any(holds(number, temperature) for number in numbers)
+
+
+def test_the_de_almeida_thouless_line_at_small_fields():
+    """(3/4) h^2 = (1 - T)^3 (de Almeida and Thouless 1978): the ratio of both sides tends to one."""
+    ratios = []
+    for h in ("1/10", "1/100"):
+        (number,) = transition("sherrington-kirkpatrick", "observable-crossing", over=("1/2", 1), h=h)
+        ratios.append(
+            mpf(3) / 4 * mpf(Fraction(h).numerator) ** 2 / Fraction(h).denominator ** 2 / (1 - number.value) ** 3
+        )
+    assert abs(ratios[1] - 1) < abs(ratios[0] - 1) / 3 < 0.1
+
+
+RHO = mpf(1) / 20
+
+
+def sparse(snr, q):
+    """Lesieur, Krzakala and Zdeborova: overlap and free energy of a Rademacher-Bernoulli spike at overlap q."""
+    r, unit = snr * q, mpmath.sqrt(RHO)
+
+    def likelihood(y):
+        return 1 - RHO + RHO * mpmath.exp(-r / (2 * RHO)) * mpmath.cosh(y / unit)
+
+    def overlap():
+        seen = lambda z: r / unit + mpmath.sqrt(r) * z  # noqa: E731
+        mean = lambda y: RHO * mpmath.exp(-r / (2 * RHO)) * mpmath.sinh(y / unit) / likelihood(y)  # noqa: E731
+        return normal(lambda z: mean(seen(z)))
+
+    def energy():
+        log = lambda mean, z: mpmath.log(likelihood(mean + mpmath.sqrt(r) * z))  # noqa: E731
+        return snr * q**2 / 4 - normal(lambda z: RHO * log(r / unit, z) + (1 - RHO) * log(0, z))
+
+    return overlap, energy
+
+
+def test_the_sparse_spike_is_seen_before_it_is_easy_to_find():
+    """The free energy of the informed solution passes that of the blind one, zero, where the evidence says so."""
+    (number,) = transition("spiked-wigner-sparse", "observable-crossing")
+    signs = []
+    for side in (-1, 1):
+        snr = mpf(number.text) + side * mpf(number.bound)
+        q = mpmath.findroot(lambda q, snr=snr: sparse(snr, q)[0]() - q, (0.583, 0.584), tol=1e-12)
+        signs.append(mpmath.sign(sparse(snr, q)[1]()))
+    assert signs == [1, -1]
+    assert number.value < 1
+
+
+def test_the_informed_sparse_solution_appears_at_a_fold():
+    """The least snr(q) of q = overlap(snr, q), near its minimum."""
+    fold = min(
+        mpmath.findroot(lambda snr, q=q: sparse(snr, q)[0]() - q, (0.7214, 0.7215), tol=1e-12)
+        for q in map(mpf, ("0.420", "0.421", "0.422"))
+    )
+    first = min(transition("spiked-wigner-sparse", "spinodal"), key=lambda number: number.value)
+    assert holds(first, fold)
+
+
+def test_the_dense_rademacher_spike():
+    """q = <tanh(snr q + sqrt(snr q) z)>: the sparse model with no zeros left."""
+    q = mpmath.findroot(lambda q: normal(lambda z: mpmath.tanh(1.5 * q + mpmath.sqrt(1.5 * q) * z)) - q, 0.4)
+    theory = find("classical/spiked-wigner-sparse").state_evolution()
+    (point,) = sectors.minima(theory, theory.setup({"rho": 1, "lambda": "3/2"}), digits=5)
+    assert holds(point.order_parameters["q"], q)
+
+
+@pytest.mark.parametrize("over", [None, ("6/5", "8/5")])
+def test_the_spinodal_of_the_binary_perceptron(over):
+    """The largest alpha(q) of q = <tanh(r + sqrt(r) z)>, r = alpha 2/(1 - q) <G(u z)^2/H(u z)>, u^2 = q/(1 - q)."""
+
+    def prior(r):
+        return normal(lambda z: mpmath.tanh(r + mpmath.sqrt(r) * z))
+
+    def labels(q):
+        u = mpmath.sqrt(q / (1 - q))
+        gain = lambda z: mpmath.npdf(u * z) ** 2 / (mpmath.erfc(u * z / mpmath.sqrt(2)) / 2)  # noqa: E731
+        return 2 / (1 - q) * normal(gain, width=8)
+
+    load = [r / labels(prior(r)) for r in (mpf("3.2") + mpf(k) / 50 for k in range(6))]
+    top = max(load)
+    assert load.index(top) not in (0, len(load) - 1)
+    (number,) = transition("binary-perceptron", "spinodal", over=over)
+    assert holds(number, top)
+    assert transition("binary-perceptron", "coexistence", over=over) == []
+
+
+@pytest.mark.parametrize("price", ["2/5", "9/20"])
+def test_the_stability_of_the_paramagnet_in_the_starter(tmp_path, price):
+    """Blume and Capel: D = T ln(2 (1 - T)/T), at two temperatures; between them the paramagnet is unstable."""
+    path = tmp_path / "mine.toml"
+    path.write_text(starter("mine"))
+    action = read(path).action()
+    entries = action_transitions.transitions(action, action.setup({"D": price}))
+    numbers = [entry.value for entry in entries if entry.kind == "instability"]
+    assert len(numbers) == 2
+    with mpmath.workdps(60):
+        level = mpf(Fraction(price).numerator) / Fraction(price).denominator
+        for number, ends in zip(numbers, (("0.1", "0.3"), ("0.35", "0.6")), strict=True):
+            exact = mpmath.findroot(lambda t: t * mpmath.log(2 * (1 - t) / t) - level, ends, solver="illinois")
+            assert abs(number.value - exact) <= number.error
