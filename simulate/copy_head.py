@@ -239,7 +239,7 @@ class CopyHead:
         if fit < 1:
             raise BudgetError(
                 f"{total} sequences of {self.task.L} tokens need at least {_size(data + each)}, more than the"
-                f" {_size(self.memory)} they may use; take fewer replicas at a time"
+                f" {_size(self.memory)} they may use; take fewer or shorter sequences, or fewer starts or chains"
             )
         chunk = min(fit, total) if self.chunk is None else self.chunk
         if chunk < 1:

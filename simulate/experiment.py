@@ -128,18 +128,17 @@ def _done(plan: Plan, seed: int, checkpoint: Path | None, quiet: bool) -> list[_
 
 
 def _polished(plan: Plan, prepared: Prepared) -> _Found:
-    """The lowest of the minima that L-BFGS reaches."""
+    """The lowest of the minima that L-BFGS reaches; where it reaches none, of the states where it stopped."""
     minima, missed = [], []
     for start in torch.split(prepared.begin(plan.phases), 1):
         try:
             minima.append(polish(prepared.one, start, plan.numbers["tolerance"]))
         except UnfinishedError as error:
             missed.append(error)
-    if not minima:
-        raise missed[0]
-    best = min(minima, key=lambda minimum: minimum.energy)
+    ends = minima or [error.end for error in missed if error.end is not None]
+    best = min(ends, key=lambda end: end.energy)
     status = f"{len(missed)} of {len(plan.phases)} starts: {missed[0]}" if missed else "ok"
-    return _Found({**prepared.observe(best.theta), **_filtered([one.energy for one in minima])}, status=status)
+    return _Found({**prepared.observe(best.theta), **_filtered([one.energy for one in ends])}, status=status)
 
 
 def _descended(plan: Plan, prepared: Prepared, checkpoint: Path | None, quiet: bool) -> _Found:
@@ -149,12 +148,12 @@ def _descended(plan: Plan, prepared: Prepared, checkpoint: Path | None, quiet: b
     if plan.method == "gd" and plan.numbers["rate"] is None:
         every = family_of(plan.setup.theory).starts
         curvature = max(_stiffest(prepared, prepared.begin([phase] * len(start))[:1]) for phase in every)
-    method = _method(plan, prepared, curvature)
+    method, passing = _method(plan, prepared, curvature), prepared.passing
     ended = drive(
         method,
         start,
         plan.numbers["steps"],
-        until=until,
+        until=until if passing is None else lambda now: until(now) or passing.stalled(now),
         about=_kept(plan, prepared),
         checkpoint=checkpoint,
         quiet=quiet,
@@ -162,8 +161,14 @@ def _descended(plan: Plan, prepared: Prepared, checkpoint: Path | None, quiet: b
     energies, norm = ended.now["energy"], float(ended.now["gradient"].norm(dim=-1).max())
     best = int(energies.argmin())
     values = {**prepared.observe(ended.now["theta"][best : best + 1]), **_filtered(energies.tolist())}
-    status = "ok" if until(ended.now) else f"the gradient norm is {norm:.2g} after {ended.count} steps"
-    return _Found({**values, "gradient_norm": norm, "steps": float(ended.count)}, status=status)
+    found = {**values, "gradient_norm": norm, "steps": float(ended.count)}
+    if until(ended.now):
+        return _Found(found)
+    short = f"the gradient norm is {norm:.2g} after {ended.count} steps"
+    if passing is None:
+        return _Found(found, status=f"{short}; take more")
+    way = "it no longer falls: take" if passing.stalled(ended.now) else "take more, or"
+    return _Found(found, status=f"{short}; {way} a smaller --share, such as {passing.share / 2:g}, or a larger lambda")
 
 
 def _filtered(energies: Sequence[float]) -> Values:

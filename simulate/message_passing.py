@@ -38,6 +38,8 @@ __all__ = ["MessagePassing", "proximal"]
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Losses (k,) of the samples with the given fields (k, L, r) and places (k,)."""
 
+_PATIENCE, _FALLEN = 100, 0.99
+"""Steps in which the gradient norm falls to less than this share of its least, or never will."""
 _ITERATIONS = 300
 _ARMIJO = 1e-4
 _BACK = 4.0
@@ -49,7 +51,8 @@ class MessagePassing:
     """The iteration for one student; ``share`` damps it.
 
     Besides ``theta`` (1, d r), the ``energy`` and the ``gradient`` there, its tensors hold the ``onsager`` terms
-    (n, L, r) that the fields will be without, and the widths ``V`` (L, r, r).
+    (n, L, r) that the fields will be without, the widths ``V`` (L, r, r), the ``least`` gradient norm and the number of
+    steps ``since`` it.
     """
 
     student: Student
@@ -70,7 +73,9 @@ class MessagePassing:
         task = self.student.task
         nothing = theta.new_zeros(self.student.counts[0], task.L, task.student_rank)
         slopes = theta.new_zeros(task.L, task.student_rank, task.student_rank)
-        return self._at(theta) | {"onsager": nothing, "V": self._widths(self._stiffness(slopes))}
+        at = self._at(theta)
+        heard = {"onsager": nothing, "V": self._widths(self._stiffness(slopes))}
+        return at | heard | {"least": at["gradient"].norm(dim=-1), "since": theta.new_zeros(1)}
 
     def step(self, count: int, now: Tensors) -> Tensors:
         student, task = self.student, self.student.task
@@ -83,10 +88,19 @@ class MessagePassing:
         gap = task.decay * student.matrices(now["theta"])[0] - student.pulled(force)
         parts = torch.split(gap, [space.dimension for space in task.spaces])
         move = torch.cat([part @ torch.linalg.inv(matrix) for part, matrix in zip(parts, stiffness, strict=True)])
-        return self._at(now["theta"] - self.share * move.reshape(1, -1)) | {
+        at = self._at(now["theta"] - self.share * move.reshape(1, -1))
+        norm = at["gradient"].norm(dim=-1)
+        lower = norm < _FALLEN * now["least"]
+        return at | {
             "onsager": now["onsager"].lerp(_times(force, widths), self.share),
             "V": now["V"].lerp(widths, self.share),
+            "least": torch.where(lower, norm, now["least"]),
+            "since": torch.where(lower, 0.0, now["since"] + 1),
         }
+
+    def stalled(self, now: Tensors) -> bool:
+        """Whether the gradient norm no longer falls: the iteration goes round in circles."""
+        return bool(now["since"] >= _PATIENCE)
 
     def observe(self, now: Tensors) -> Tensors:
         """The student's overlaps, and V."""
@@ -181,7 +195,10 @@ def _descended(objective: Loss, z: Tensor, where: Tensor, curvature: float) -> T
         z[left[better]] += step[better]
         now = [torch.where(better.view(-1, *[1] * (a.ndim - 1)), a, b) for a, b in zip(trial, now, strict=True)]
         scale = torch.where(better, (scale * _BACK).clamp(max=1.0), scale / _BACK)
-    raise UnfinishedError(f"{len(left)} proximal points were not found in {_ITERATIONS} steps of Newton's method")
+    raise UnfinishedError(
+        f"Newton's method did not find all proximal points in {_ITERATIONS} steps ({len(left)} are left); take a smaller"
+        " --share or a larger lambda"
+    )
 
 
 def _expanded(objective: Loss, z: Tensor, among: Tensor) -> list[Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,15 @@ from derive.positional_semantic.theory import chosen
 from simulate import copy_head, positional_semantic
 from simulate.copy_head_observables import measure, order_parameters
 from simulate.message_passing import MessagePassing
-from simulate.run import SILENT, Energy, Method, Noise, Tensors, device
+from simulate.run import SILENT, Energy, Noise, Tensors, device
 
 if TYPE_CHECKING:
     from simulate.plan import Plan
 
 __all__ = ["SAMPLERS", "Family", "Prepared", "Values", "control_of", "described", "family_of", "setup_of"]
 
+_MOST_FIELDS = 64
+"""L (r_s + r_t): more are no matter of memory, but of models that are written out symbol by symbol."""
 SAMPLERS = ("mala", "ula", "sgld")
 
 Values = Mapping[str, float]
@@ -44,7 +46,7 @@ class Prepared:
     noise: Noise = SILENT
     each: Callable[[Tensors], Tensors] | None = None
     estimate: Callable[[Tensor, Noise], Tensor] | None = None
-    passing: Method | None = None
+    passing: MessagePassing | None = None
 
 
 def _copy_head(plan: Plan, seed: int) -> Prepared:
@@ -140,7 +142,8 @@ def _invariant(seen: Tensors) -> Values:
 class Family:
     """How theories of one kind are experimented with.
 
-    ``numbers`` are what the model takes, with its own choice; ``headline`` are the observables shown of a sweep.
+    ``numbers`` are what the model takes, with its own choice; ``headline`` are the observables shown of a sweep, ``whole``
+    says that the control is a number of things, and ``meanings`` what each observable is, without the numbers behind it.
     """
 
     parameters: tuple[Parameter, ...]
@@ -150,8 +153,21 @@ class Family:
     numbers: Mapping[str, Any]
     prepare: Callable[[Plan, int], Prepared]
     headline: tuple[str, ...]
+    whole: bool
+    meanings: Mapping[str, str]
+
+    def legend(self, observables: Iterable[str]) -> dict[str, str]:
+        """What they are, q_1_2 under the name q."""
+        names = dict.fromkeys(name if name in self.meanings else name.partition("_")[0] for name in observables)
+        return {name: self.meanings[name] for name in names}
 
 
+_ENDS = {
+    "trapped": "share of the starts that end above the lowest minimum",
+    "excess": "the highest minimum reached, less the lowest",
+    "gradient_norm": "largest gradient norm of the starts at the end",
+    "steps": "steps taken",
+}
 _FAMILIES = {
     "copy-head": Family(
         copy_head_model.PARAMETERS,
@@ -161,6 +177,23 @@ _FAMILIES = {
         {"rank": None, "joint": False, "chunk": None},
         _copy_head,
         ("energy", "s", "a_G", "u", "loss"),
+        True,
+        {
+            "energy": "energy, less that of zero attention",
+            "u": "weight that a query gives to all keys together",
+            "a_G": "weight of the copied key, less the mean of that of the others",
+            "a_1": "u - a_G",
+            "coverage": "share of the mean attention that is uniform or copies",
+            "coverage_each": "the same share in the attention of each sequence",
+            "s": "score of the copied key, less the mean of the others",
+            "h": "score of keys of the query's own token, less that of others",
+            "trained_loss": "loss on the training sequences",
+            "fresh_loss": "loss on new sequences, by sampling",
+            "loss": "loss on new sequences, exact",
+            "accepted": "share of the moves that Metropolis' test accepts",
+            "in": "share of the draws in a phase, from chains begun in one",
+            **_ENDS,
+        },
     ),
     "positional-semantic": Family(
         positional_semantic_model.DEFAULT.parameters,
@@ -170,6 +203,17 @@ _FAMILIES = {
         {"d": 1000},
         _positional_semantic,
         ("e", "q_1", "theta_1", "m_1", "q_1_1", "theta_1_1", "eps_g"),
+        False,
+        {
+            "q": "overlap of the student with itself, by token",
+            "theta": "overlap with the teacher, by token",
+            "m": "overlap with the position, by token",
+            "norm": "|Q|^2/d",
+            "e": "training loss with its ridge, by dimension",
+            "eps_g": "test error, by token and dimension",
+            "eps_lin": "test error of the linear map that learns the same",
+            **_ENDS,
+        },
     ),
 }
 
@@ -195,5 +239,5 @@ def described(theory: str, values: Mapping[str, str]) -> tuple[Setup, positional
     """The setup, and the model where values choose one."""
     if theory != "positional-semantic":
         return setup_of(theory, values), None
-    model, left = chosen(values)
+    model, left = chosen(values, most=_MOST_FIELDS)
     return validated(theory, model.parameters, control_of(theory), left), model

@@ -33,7 +33,11 @@ _Vector = NDArray[np.float64]
 
 
 class UnfinishedError(ArithmeticError):
-    """The gradient norm that was asked for was not reached."""
+    """The gradient norm that was asked for was not reached; ``end`` is the state where the descent stopped, if it tells."""
+
+    def __init__(self, message: str, end: Minimum | None = None) -> None:
+        super().__init__(message)
+        self.end = end
 
 
 def _positive(**values: float) -> None:
@@ -156,13 +160,15 @@ def polish(energy: Energy, theta: Tensor, tolerance: float = 1e-8, most: int = 5
         norm, evaluations = float(np.linalg.norm(gradient)), evaluations + found.nfev + steps + 1
         if norm <= tolerance or evaluations >= most:
             break
+    error = reach**2 / scale * float(gradient @ (found.hess_inv @ gradient)) / 2 + flat.rounding(value)
+    end = Minimum(flat.state(x), value, norm, evaluations, error)
     if not norm <= tolerance:
         raise UnfinishedError(
-            f"the gradient norm is {norm:.2g}, not {tolerance:.2g}, after {evaluations} evaluations; ask for less or"
-            " allow more"
+            f"the gradient norm is {norm:.2g}, not {tolerance:.2g}, after {evaluations} evaluations; take a tolerance"
+            f" of {2 * norm:.1g} or more",
+            end,
         )
-    error = reach**2 / scale * float(gradient @ (found.hess_inv @ gradient)) / 2 + flat.rounding(value)
-    return Minimum(flat.state(x), value, norm, evaluations, error)
+    return end
 
 
 def _descended(flat: _Flat, x: _Vector, reach: float, scale: float, target: float, most: int) -> OptimizeResult:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import Any
 
-from sympy import Rational
+from sympy import Integer, Rational, Symbol
 
-from derive.action import Setup, SetupError
+from derive.action import Parameter, Setup, SetupError
 from derive.copy_head.model import T
 from derive.positional_semantic.model import Model
 from simulate.langevin import LEAST_DRAWS
@@ -35,7 +35,9 @@ _NUMBERS: Mapping[str, Mapping[str, Any]] = {
 """What each method takes, with its own choice; `None` is one that the problem decides."""
 METHODS = tuple(_NUMBERS)
 _ALSO_CALLED = {"langevin": "mala"}
-_LEAST = {"chains": 2, "restarts": 1, "steps": 1, "batch": 1, "rank": 1, "chunk": 1, "d": 1}
+_LEAST = {"chains": 2, "restarts": 1, "steps": 1, "batch": 1, "rank": 1, "chunk": 1}
+_MOST = {"tolerance": 1e-2}
+"""Beyond, a start may pass for a minimum."""
 
 THIN = 5
 BURN = 0.2
@@ -63,9 +65,14 @@ class Plan:
     @property
     def text(self) -> str:
         """In one line."""
-        shown = {**self.values, **{name: x for name, x in self.numbers.items() if x is not None}}
+        shown = {**self.values, **self.chosen}
         numbers = ", ".join(f"{name} = {value}" for name, value in shown.items())
         return f"{numbers}; {self.method} from {' and '.join(self.starts)} on {self.on}"
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The numbers that are set."""
+        return {name: x for name, x in self.numbers.items() if x is not None and x is not False}
 
     @property
     def values(self) -> dict[str, str]:
@@ -124,9 +131,10 @@ def planned(
     `SetupError` for what cannot be and `BudgetError` for what does not fit the memory, before anything is allocated.
     """
     family, left = family_of(theory), dict(values)
-    if "d" in family.numbers and "d" in left:
-        asked["d"] = _whole("d", left.pop("d"))
+    d = left.pop("d", None) if "d" in family.numbers else None
     setup, model = described(theory, left)
+    if d is not None and model is not None:
+        asked["d"] = _dimensions(d, model)
     method = _ALSO_CALLED.get(method, method)
     if method not in family.methods:
         raise SetupError(f"there is no method {method!r} for {theory}; there are {', '.join(family.methods)}")
@@ -145,12 +153,14 @@ def planned(
     if method in SAMPLERS:
         _refuse_unsampled(setup, method, numbers["steps"])
     try:
-        device(on)
+        on = str(device(on))
     except ValueError as error:
         raise SetupError(str(error)) from None
     plan = Plan(setup, method, starts, on, numbers, tuple(ladder), model)
     if len(starts) > len(plan.phases):
-        raise SetupError(f"{', '.join(starts)} are more starts than the {len(plan.phases)} of {method}")
+        rows = next((name for name in ("chains", "restarts") if name in numbers), None)
+        more = f"take --{rows} {len(starts)} or more" if rows else f"{method} takes one"
+        raise SetupError(f"--init {','.join(starts)} names {len(starts)} starts; {more}")
     if ladder and (method != METHODS[0] or setup.control is not None or numbers["restarts"] > 1):
         raise SetupError(f"a sweep takes {METHODS[0]} without restarts, and no {plan.control} of its own")
     for step in plan.ladder or (setup.control,):
@@ -176,6 +186,8 @@ def _valid(name: str, value: Any, known: Mapping[str, Any], what: str) -> Any:
         raise SetupError(f"{name} = {value} must be at least {_LEAST[name]}{why}")
     if not 0 <= value < math.inf or (name not in _LEAST and value == 0):
         raise SetupError(f"{name} = {value} must be positive and finite")
+    if value > _MOST.get(name, math.inf):
+        raise SetupError(f"{name} = {value} must be at most {_MOST[name]}: a start would pass for a minimum")
     return value
 
 
@@ -190,10 +202,13 @@ def _refuse_unsampled(setup: Setup, method: str, steps: int) -> None:
         )
 
 
-def _whole(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise SetupError(f"{name} = {text} must be a whole number of dimensions")
-    return int(text)
+def _dimensions(text: str, model: Model) -> int:
+    """Enough for the positions of all tokens and the teacher."""
+    least = Integer(model.length + model.teacher_rank)
+    d = Parameter(Symbol("d"), "number of dimensions", lower=least, strict=False).validate(text)
+    if not d.is_Integer:
+        raise SetupError(f"d = {d} must be a whole number of dimensions")
+    return int(d)
 
 
 def _sizes(model: Model) -> dict[str, str]:

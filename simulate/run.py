@@ -10,14 +10,14 @@ anywhere and resumed from its checkpoint it ends in the same bits.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -49,6 +49,8 @@ Energy = Callable[[Tensor], Tensor]
 Tensors = Mapping[str, Tensor]
 
 _VERSION = 1
+_HOLDS = {"about": dict, "count": int, "now": dict, "noise": list, "draws": dict}
+"""What a checkpoint holds beside its version."""
 _PRECISION = {"float64": torch.float64, "float32": torch.float32}
 _ACCURACY = {torch.float64: 1e-10, torch.float32: 1e-5}
 
@@ -58,7 +60,7 @@ class BudgetError(ValueError):
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is not readable or belongs to another run."""
+    """A checkpoint cannot be read or written, or belongs to another run."""
 
 
 class DivergedError(ArithmeticError):
@@ -255,11 +257,14 @@ def drive(
             raise ValueError(f"{name} = {value} must be at least {least}")
     loop = {"method": method.describe(), "burn": burn, "thin": thin, "threads": torch.get_num_threads()}
     about = {**(about or {}), **{name: str(value) for name, value in loop.items()}}
+
+    def seen(count: int) -> int:
+        return 0 if observe is None else max(0, count - burn) // thin
+
+    place = _Place(0, method.begin(theta), method.noise.state(), 0)
     draws: list[Tensors] = []
-    found = None if checkpoint is None else _read(checkpoint, about, theta.device)
-    if found is None:
-        place = _Place(0, method.begin(theta), method.noise.state(), 0)
-    else:
+    found = None if checkpoint is None else _read(checkpoint, about, place, steps, seen)
+    if found is not None:
         place, draws = found
         method.noise.restore(place.noise)
     _refuse_infinite(place, about)
@@ -289,8 +294,7 @@ def _refuse_infinite(place: _Place, about: Mapping[str, str]) -> None:
     if not finite.all():
         rows = ", ".join(map(str, (~finite).nonzero().flatten().tolist()))
         raise DivergedError(
-            f"the energy of row {rows} is not finite after step {place.count}; take a smaller step"
-            f" ({', '.join(f'{name}={value}' for name, value in about.items())})"
+            f"the energy of row {rows} is not finite after step {place.count}; take a smaller step ({about['method']})"
         )
 
 
@@ -308,31 +312,63 @@ def _write(path: Path, about: Mapping[str, str], place: _Place, draws: Sequence[
         "noise": place.noise,
         "draws": _joined(draws[: place.seen]),
     }
-    beside = path.with_name(f"{path.name}.part")
-    torch.save(content, beside)
-    beside.replace(path)
+    whole, beside = io.BytesIO(), path.with_name(f"{path.name}.part")
+    torch.save(content, whole)  # in memory first: where a file cannot take it, torch reports its own state at length
+    try:
+        beside.write_bytes(whole.getbuffer())
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise CheckpointError(f"the checkpoint {path} cannot be written: {error.strerror}") from None
 
 
-def _read(path: Path, about: Mapping[str, str], where: torch.device) -> tuple[_Place, list[Tensors]] | None:
-    """The place and the draws in the file, `None` if there is none; raises `CheckpointError`."""
+def _read(
+    path: Path, about: Mapping[str, str], begun: _Place, steps: int, seen: Callable[[int], int]
+) -> tuple[_Place, list[Tensors]] | None:
+    """The place and the draws in the file, `None` if there is none; raises `CheckpointError` for what cannot follow on
+    ``begun`` within ``steps``."""
     if not path.parent.is_dir():
         raise CheckpointError(f"there is no folder {path.parent} for the checkpoint {path.name}")
     if not path.exists():
         return None
+    damaged = CheckpointError(f"{path} is no checkpoint, or a damaged one; remove it to begin this run again")
     try:
-        content = torch.load(path, weights_only=True, map_location=where)
-        version, made_for = content["version"], content["about"]
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, TypeError, KeyError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise CheckpointError(f"{path} is no checkpoint: {reason}") from None
-    if version != _VERSION:
-        raise CheckpointError(f"{path} is a checkpoint of version {version}; this one reads {_VERSION}")
+        whole = io.BytesIO(path.read_bytes())
+    except OSError as error:
+        raise CheckpointError(f"the checkpoint {path} cannot be read: {error.strerror}") from None
+    try:
+        content = torch.load(whole, weights_only=True, map_location=begun.now["theta"].device)
+    except Exception:  # of damaged bytes the readers of archives and pickles raise whatever they meet
+        raise damaged from None
+    if not isinstance(content, dict) or "version" not in content:
+        raise damaged
+    if content["version"] != _VERSION:
+        raise CheckpointError(f"{path} is a checkpoint of version {content['version']}; this one reads {_VERSION}")
+    if not all(isinstance(content.get(name), kind) for name, kind in _HOLDS.items()):
+        raise damaged
+    made_for, count, now, noise, joined = (content[name] for name in _HOLDS)
     for name in (*about, *made_for):
         if made_for.get(name) != about.get(name):
             raise CheckpointError(
                 f"{path} belongs to a run with {name} = {made_for.get(name)}, not {about.get(name)}; give another file"
             )
-    noise, joined = [state.cpu() for state in content["noise"]], content["draws"]
-    each = zip(*(values.unbind(1) for values in joined.values()), strict=True)
-    draws: list[Tensors] = [dict(zip(joined, values, strict=True)) for values in each]
-    return _Place(content["count"], content["now"], noise, len(draws)), draws
+    if not 0 <= count <= steps:
+        raise CheckpointError(f"{path} is at step {count} of a run of {steps}; ask for more steps, or remove it")
+    drawn = seen(count)
+    head = (len(begun.now["theta"]), drawn)
+    if not (
+        _alike(now, begun.now)
+        and _alike(dict(enumerate(noise)), dict(enumerate(begun.noise)))
+        and all(isinstance(values, Tensor) and values.shape[:2] == head for values in joined.values())
+        and bool(joined) == bool(drawn)
+    ):
+        raise damaged
+    draws: list[Tensors] = [{name: values[:, k] for name, values in joined.items()} for k in range(drawn)]
+    return _Place(count, now, [state.cpu() for state in noise], drawn), draws
+
+
+def _alike(found: Mapping[Any, object], begun: Mapping[Any, Tensor]) -> bool:
+    """Whether tensors of the same names have the same shapes and types."""
+    kinds = {name: (tensor.shape, tensor.dtype) for name, tensor in begun.items()}
+    return kinds == {name: isinstance(value, Tensor) and (value.shape, value.dtype) for name, value in found.items()}

@@ -10,9 +10,11 @@ expectations are calculated anew, from the theory as it is.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import torch
 
@@ -25,7 +27,21 @@ from simulate.models import setup_of
 from simulate.run import threads
 from simulate.verdict import Bar, Estimate, Outcome, Verdict, estimate, extrapolated, judge
 
-__all__ = ["Case", "Claim", "Expected", "Line", "Task", "Values", "compared", "known", "lines", "measure", "tasks"]
+__all__ = [
+    "Case",
+    "Claim",
+    "Expected",
+    "Line",
+    "Task",
+    "Values",
+    "compared",
+    "known",
+    "left",
+    "lines",
+    "made_of",
+    "measure",
+    "tasks",
+]
 
 Values = Mapping[str, float]
 Expected = Mapping[str, tuple[float, float]]
@@ -126,6 +142,12 @@ class Task:
 _KIND = "measurement"
 
 
+def made_of() -> str:
+    """A digest of the code that measures: measurements of other code are none of this cross-check's."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
 def tasks(claims: Sequence[Claim], quick: bool) -> list[Task]:
     """All measurements of the claims, those of one case and all seeds after each other, each once."""
     every = [
@@ -138,12 +160,17 @@ def tasks(claims: Sequence[Claim], quick: bool) -> list[Task]:
     return list({tuple(task.inputs.values()): task for task in every}.values())
 
 
+def left(todo: Sequence[Task], store: Store) -> list[Task]:
+    """The measurements that ``store`` does not hold yet."""
+    return [task for task in todo if not store.holds(_KIND, task.inputs)]
+
+
 def measure(
     todo: Sequence[Task], store: Store, workers: int = 1, progress: Callable[[Task], object] | None = None
 ) -> None:
     """Do the measurements that ``store`` does not hold yet; one that breaks down is a record that says why."""
-    left = [task for task in todo if not store.holds(_KIND, task.inputs)]
-    for task, record in zip(left, worked(_measured, left, workers), strict=True):
+    ahead = left(todo, store)
+    for task, record in zip(ahead, worked(_measured, ahead, workers), strict=True):
         store.append([record])
         if progress is not None:
             progress(task)

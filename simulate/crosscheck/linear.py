@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sympy import Expr, cancel
+from sympy import Expr, Rational, cancel, sqrt
 from torch import Tensor
 
 from derive.catalogue import Theory
-from derive.copy_head.model import c, u
+from derive.copy_head.model import L, V, c, u
 from derive.copy_head.signed import NEGATIVE
 from numerics.points import Point, TransitionKind
 from simulate.copy_head import CopyHead, Replica, task
@@ -27,7 +27,6 @@ from simulate.crosscheck.heads import (
     WHOLE,
     bracket,
     case,
-    crossing_bars,
     head_of,
     minima_of,
     observed,
@@ -66,6 +65,12 @@ def onset(at: Case, seed: int) -> Values:
 
 def instability(theory: Theory, at: Case) -> Expected:
     return known(P=transitions_of(theory, at).of("instability").value)
+
+
+def pooling_law(theory: Theory, at: Case) -> Expected:
+    """The onset in long sequences."""
+    values = theory.action().setup(at.parameters).values
+    return {"P": (float(values[V] ** 2 * theory.derivation().value("pooling law").subs(values)), 0.0)}
 
 
 def deepest(at: Case, seed: int) -> Values:
@@ -181,6 +186,12 @@ def expected_crossover(theory: Theory, at: Case) -> Expected:
     return known(P=transitions_of(theory, at).of("crossover").value)
 
 
+def crossover_law(theory: Theory, at: Case) -> Expected:
+    """The crossover in long sequences."""
+    values, (law, _) = theory.action().setup(at.parameters).values, theory.derivation().value("crossover law")
+    return {"P": (float(values[L] ** Rational(3, 2) * sqrt(values[V]) * law.subs(values)), 0.0)}
+
+
 def loop(at: Case, seed: int) -> Values:
     """The largest relative difference of the energies on the way up and on the way down a ladder in P."""
     problem = task(at.setup)
@@ -226,6 +237,7 @@ _SIGNED = tuple(case("linear", {"negative": k}, L=24, V=4, P=P) for k, P in ((1,
 
 
 _ANTI = (case("linear", L=24, V=4, P=1000),)
+_CROSSOVER = (case("linear", L=24, V=4),)
 
 
 _ONSETS = tuple(case("linear", {"sequences": count}, L=64, V=V) for V in (4, 8, 16) for count in (64, 256, 1024))
@@ -235,7 +247,7 @@ CLAIMS = (
         name="linear onset",
         theory="copy-head/linear",
         statement="second-order transition: instability of zero attention, extrapolated in the number of sequences",
-        steps=("linear action", "stiffness at zero", "pooling transition", "critical direction", "pooling law"),
+        steps=("linear action", "stiffness at zero", "pooling transition", "critical direction"),
         cases=(*_ONSETS, *(case("linear", {"sequences": count}, L=24, V=4) for count in (56, 224, 896))),
         quick=tuple(case("linear", {"sequences": count}, L=64, V=8) for count in (64, 256)),
         seeds=8,
@@ -362,13 +374,40 @@ CLAIMS = (
         name="linear crossover",
         theory="copy-head/linear",
         statement="the number of sequences at which half of the attention copies",
-        steps=("linear action", "copy weight", "crossover law"),
-        cases=(case("linear", L=24, V=4),),
-        quick=(case("linear", L=24, V=4),),
+        steps=("linear action", "copy weight"),
+        cases=_CROSSOVER,
+        quick=_CROSSOVER,
         seeds=8,
         measure=crossover,
         expect=expected_crossover,
-        bars=crossing_bars,
+        bars=lambda at: {"P": Bar(0.05, "share of the copy along P, which finite data raise by order 1/P and 1/L")},
+        seconds=3,
+    ),
+    Claim(
+        name="linear onset law",
+        theory="copy-head/linear",
+        statement="the onset against the law of long sequences, V^2 with its corrections",
+        steps=("pooling law",),
+        cases=_ONSETS,
+        quick=(),
+        seeds=8,
+        measure=onset,
+        expect=pooling_law,
+        bars=_onset_bars,
+        seconds=1.2,
+        size="sequences",
+    ),
+    Claim(
+        name="linear crossover law",
+        theory="copy-head/linear",
+        statement="the crossover against its law of long sequences",
+        steps=("crossover law",),
+        cases=_CROSSOVER,
+        quick=(),
+        seeds=8,
+        measure=crossover,
+        expect=crossover_law,
+        bars=lambda at: {"P": Bar(0.08, "the crossover's 5 %, and a series in L^(-1/3) up to its fourth power, .014")},
         seconds=3,
     ),
     Claim(

@@ -7,12 +7,15 @@ start are independent samples, one for every alpha; their mean is compared with 
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from derive.action import SetupError
 from derive.catalogue import Theory
+from derive.exact import ExactnessError
 from numerics.points import Point
 from numerics.sectors import minima
 from simulate.crosscheck.claims import Line
@@ -52,16 +55,19 @@ def published(path: Path, theory: Theory, progress: Callable[[str], object] | No
 
     for start, (name, least, quantities) in _STARTS.items():
         deviations: dict[str, list[float]] = {quantity: [] for quantity in quantities}
-        for row in rows:
-            setup = evolution.setup({ours: row[theirs] for ours, theirs in _SETUP.items()} | {"alpha": row["alpha"]})
+        for where, row in rows.items():
+            try:
+                setup = evolution.setup({ours: row[theirs] for ours, theirs in _SETUP.items()})
+            except (SetupError, ExactnessError) as error:
+                raise SetupError(f"{where}: {error}") from None
             default = all(setup.values[p.symbol] == defaults[p.name] for p in evolution.parameters)
-            if row["informed"] != name or float(row["alpha"]) < least or not default:
+            if row["informed"] != name or not default or _number(where, row, "alpha") < least:
                 continue
+            observed = _observed(where, row)
             point = solved(start, row["alpha"])
             numbers = {**point.order_parameters, **point.observables}
-            for quantity, value in _observed(row).items():
-                if quantity in quantities:
-                    deviations[quantity].append(value / float(numbers[quantity]) - 1)
+            for quantity in quantities:
+                deviations[quantity].append(observed[quantity] / float(numbers[quantity]) - 1)
         if len(deviations["e"]) < 2:
             raise SetupError(f"{path} has no rows of {start} starts at the default parameters")
         case = f"published {start} descent, {len(deviations['e'])} values of alpha from {least}"
@@ -71,20 +77,40 @@ def published(path: Path, theory: Theory, progress: Callable[[str], object] | No
     return lines
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _rows(path: Path) -> dict[str, dict[str, str]]:
+    """The rows of the table by the place where they are, such as "table.csv, line 2"."""
     try:
-        with path.open(newline="") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SetupError(f"{path}: {error}") from None
-    lacking = {*_COLUMNS.values(), *_SETUP.values(), "alpha", "informed", "d"} - {*(reader.fieldnames or ())}
+            head = reader.fieldnames or ()
+            rows = {f"{path}, line {reader.line_num}": row for row in reader}
+    except OSError as error:
+        raise SetupError(f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SetupError(f"{path} is no table of comma-separated values: {error}") from None
+    lacking = {*_COLUMNS.values(), *_SETUP.values(), "alpha", "informed", "d"} - {*head}
     if lacking or not rows:
-        raise SetupError(f"{path} is no table of published descents: it lacks {', '.join(sorted(lacking)) or 'rows'}")
+        what = "no table of published descents" if head else "empty"
+        raise SetupError(f"{path} is {what}: it lacks {', '.join(sorted(lacking)) or 'rows'}")
+    for where, row in rows.items():
+        if None in row or None in row.values():  # how the reader marks cells too many and too few
+            raise SetupError(f"{where}: give {len(head)} cells, as many as there are names in the first line")
     return rows
 
 
-def _observed(row: Mapping[str, str]) -> dict[str, float]:
+def _number(where: str, row: Mapping[str, str], column: str) -> float:
+    """The finite number in a column; raises `SetupError` that says where it is not."""
+    with suppress(ValueError):
+        number = float(row[column])
+        if math.isfinite(number):
+            return number
+    raise SetupError(f"{where}, column {column}: {row[column]!r} is no finite number")
+
+
+def _observed(where: str, row: Mapping[str, str]) -> dict[str, float]:
     """What the table holds, in the units of the theory."""
-    found = {name: abs(float(row[column])) for name, column in _COLUMNS.items()}
-    return found | {"e": found["e"] / float(row["d"]), "theta": found["theta"] * float(row["sigma"]) ** 2}
+    found = {name: abs(_number(where, row, column)) for name, column in _COLUMNS.items()}
+    dimension, sigma = (_number(where, row, column) for column in ("d", "sigma"))
+    if dimension < 1:
+        raise SetupError(f"{where}, column d: the dimension {row['d']} must be at least 1")
+    return found | {"e": found["e"] / dimension, "theta": found["theta"] * sigma**2}

@@ -15,17 +15,18 @@ __all__ = ["all_hold", "as_json", "budgets", "entry_json", "listed", "summary", 
 
 def verdicts(lines: Iterable[Line]) -> str:
     """The comparisons, claim by claim; then why each tolerance is what it is, and what the theory says beside."""
-    rows, reasons, notes, before = [], {}, {}, ""
+    rows, notes, before = [], {}, ""
+    reasons: dict[tuple[str, str], dict[str, None]] = {}  # the quantities of one claim that share one
     for line in lines:
         claim = f"{line.claim} ({line.theory})"
         rows.append(("" if claim == before else claim, line.case.partition(" ")[2], line.quantity, *_cells(line)))
         if line.verdict is not None:
-            reasons[line.claim, line.quantity.rstrip("0123456789_<.")] = line.verdict.reason
+            reasons.setdefault((line.claim, line.verdict.reason), {})[line.quantity] = None
         if line.beside:
             notes[line.claim, line.case.partition(" ")[2]] = line.beside
         before = claim
     headers = ("claim", "case", "quantity", "measured", "theory", "tolerance", "power", "verdict")
-    because = [f"  {claim}, {quantity}: {reason}" for (claim, quantity), reason in reasons.items()]
+    because = [f"  {claim}, {', '.join(quantities)}: {reason}" for (claim, reason), quantities in reasons.items()]
     also = [f"  {claim}, {case}: {_listed(values)}" for (claim, case), values in notes.items()]
     blocks = [("\ntolerances, declared before the run:", because), ("\nthe theory says beside:", also)]
     return "\n".join((table(headers, rows), *(text for title, block in blocks if block for text in (title, *block))))
@@ -98,7 +99,8 @@ def budgets(claims: Sequence[Claim], quick: bool) -> str:
         )
         for claim in claims
     ]
-    return table(("row", "theory", "claim", "cases x seeds", "budget"), rows)
+    what = "budget: seconds of one core for the measurements alone; the theory that they are held against comes on top"
+    return f"{table(('row', 'theory', 'claim', 'cases x seeds', 'budget'), rows)}\n\n{what}"
 
 
 def listed(entries: Iterable[Entry]) -> str:

@@ -8,11 +8,11 @@ from sympy import Rational
 
 from derive.action import SetupError
 from numerics.store import Record, Store
-from simulate import experiment, models
-from simulate.experiment import run, summaries
+from simulate import experiment, message_passing, models, table
+from simulate.experiment import Summary, run, summaries
 from simulate.models import setup_of
 from simulate.plan import METHODS, planned
-from simulate.run import BudgetError, CheckpointError
+from simulate.run import BudgetError, CheckpointError, device
 
 HEAD = {"L": "8", "V": "3", "P": "60"}
 WARM = {**HEAD, "T": "1/20"}
@@ -63,6 +63,17 @@ def test_message_passing_ends_where_descent_does():
         next(run(plan("positional-semantic", warm, method, "semantic", **options), [0])) for method, options in ends
     ]
     assert [float(one.values["e"]) for one in found] == pytest.approx([float(found[0].values["e"])] * 3, rel=1e-6)
+
+
+def test_message_passing_that_goes_round_in_circles_stops_and_says_what_helps(monkeypatch):
+    made = plan("positional-semantic", {**STUDENT, "alpha": "1"}, "message-passing", "semantic", tolerance=1e-12)
+    slope = message_passing.value_and_gradient
+    monkeypatch.setattr(
+        message_passing, "value_and_gradient", lambda *where: (slope(*where)[0], torch.ones_like(where[1]))
+    )
+    (record,) = run(made, [0])
+    assert float(record.values["steps"]) == 100
+    assert "it no longer falls: take a smaller --share, such as 0.5" in record.status
 
 
 # --- any model of the theory ---
@@ -128,6 +139,38 @@ def test_a_factored_head_of_full_rank_with_w_in_the_state_reaches_the_loss_of_th
     (factored,) = run(plan(rank=2), [0])
     assert factored.status == "ok"
     assert factored.values != merged.values
+
+
+def test_a_norm_that_rounding_does_not_allow_leaves_what_was_reached():
+    (record,) = run(plan(tolerance=1e-300), [0])
+    (whole,) = run(plan(), [0])
+    assert "the gradient norm is" in record.status
+    assert "or more" in record.status
+    assert float(record.values["energy"]) == pytest.approx(float(whole.values["energy"]), rel=1e-9)
+
+
+def test_exact_whole_numbers_are_dimensions_and_simulations_may_have_many_fields():
+    made = plan("positional-semantic", {"alpha": "2", "d": "2e1", "r": "9"}, start="semantic")
+    assert made.numbers["d"] == 20
+    (record,) = run(made, [0])
+    assert "q_2_9" in record.values
+
+
+def test_the_device_is_the_one_that_was_found():
+    assert plan(on="auto").on == str(device("auto")) != "auto"
+
+
+def test_every_observable_is_explained():
+    plans = [
+        plan(restarts=2),
+        plan(method="gd", steps=2),
+        plan(values={"L": "16", "V": "4", "P": "100", "T": "1/10"}, method="mala", start=None, steps=100),
+        plan("positional-semantic", STUDENT, start="semantic", restarts=2),
+        plan("positional-semantic", {**STUDENT, "L": "3", "r": "2"}, "gd", "semantic", steps=2),
+    ]
+    for made in plans:
+        names = summary(made, list(run(made, [0]))).keys()
+        assert all(models.family_of(made.setup.theory).legend(names).values())
 
 
 def test_several_starts_are_as_many_restarts():
@@ -260,8 +303,11 @@ def test_a_checkpoint_of_another_setup_is_refused(tmp_path):
         (lambda: plan(method="langevin"), "T = 0 has nothing to sample"),
         (lambda: plan(method="message-passing"), "no method .message-passing"),
         (lambda: plan("positional-semantic", {"d": "60"}, start="random"), "needs alpha"),
-        (lambda: plan("positional-semantic", {"alpha": "1", "d": "x"}, start="random"), "whole number of dimensions"),
-        (lambda: plan("positional-semantic", {"alpha": "1", "d": "2"}, start="random"), "needs a whole number"),
+        (lambda: plan("positional-semantic", {"alpha": "1", "d": "x"}, start="random"), "d: "),
+        (lambda: plan("positional-semantic", {"alpha": "1", "d": "7/2"}, start="random"), "whole number of dimensions"),
+        (lambda: plan("positional-semantic", {"alpha": "1", "d": "0"}, start="random"), "must satisfy d >= 3"),
+        (lambda: plan("positional-semantic", {"alpha": "1", "d": "3", "r": "2"}, start="random"), "satisfy d >= 4"),
+        (lambda: plan("positional-semantic", {"alpha": "1", "r": "33"}, start="random"), "more than 64"),
         (lambda: plan("positional-semantic", STUDENT, start="copy"), "no start 'copy'"),
         (lambda: plan("copy-head/softmax-relaxed"), "no trained head"),
         (lambda: plan("positional-semantic", STUDENT, "mala", "semantic"), "no method 'mala' for positional-semantic"),
@@ -272,13 +318,17 @@ def test_a_checkpoint_of_another_setup_is_refused(tmp_path):
         (lambda: plan(restarts=0), "restarts = 0 must be at least 1"),
         (lambda: plan(chunk=0), "chunk = 0 must be at least 1"),
         (lambda: plan(tolerance=float("nan")), "must be positive and finite"),
+        (lambda: plan(tolerance=1e300), "at most 0.01: a start would pass for a minimum"),
         (lambda: plan(method="gd", rate=0.0), "must be positive and finite"),
         (lambda: plan(values=WARM, method="mala", chains=1), "two or more"),
         (lambda: plan(values=WARM, method="sgld", batch=0), "batch = 0 must be at least 1"),
         (lambda: plan(values=WARM, method="sgld", batch=61), "must have from 1 to 60"),
         (lambda: plan(values=WARM, method="ula", steps=9), "fewer than 4 draws"),
-        (lambda: plan(start="zero,copy", restarts=1), "more starts than"),
-        (lambda: plan("positional-semantic", STUDENT, "message-passing", "semantic,random"), "more starts than"),
+        (lambda: plan(start="zero,copy", restarts=1), "names 2 starts; take --restarts 2 or more"),
+        (
+            lambda: plan("positional-semantic", STUDENT, "message-passing", "semantic,random"),
+            "message-passing takes one",
+        ),
         (lambda: plan(ladder=(Rational(1),)), "no P of its own"),
         (lambda: plan(values={"L": "8", "V": "3"}, ladder=(Rational(7, 2),)), "whole number"),
         (lambda: setup_of("classical/ising", {}), "no experiment"),
@@ -295,6 +345,8 @@ def test_what_needs_too_much_memory_is_refused_with_a_chunk_that_fits():
     wide = {"L": "64", "V": "32", "P": "100000"}
     with pytest.raises(BudgetError, match=r"chunk=[0-9]+ fits"):
         plan(values=wide, chunk=100_000)
+    with pytest.raises(BudgetError, match="take fewer or shorter sequences"):
+        plan(values={**HEAD, "P": "1e30"})
     with pytest.raises(BudgetError, match="smaller or fewer states"):
         plan(rank=1_000_000)
     assert plan(values=wide, chunk=500).numbers["chunk"] == 500
@@ -328,3 +380,16 @@ def test_two_workers_find_the_same():
     one = plan(method="lbfgs")
     alone, spread = (list(run(one, range(2), workers=workers)) for workers in (1, 2))
     assert [record.values for record in alone] == [record.values for record in spread]
+
+
+def test_means_have_two_digits_of_their_error():
+    texts = {
+        Summary(0.123456, 0.00321): "0.1235",
+        Summary(-123456.7, 3210.0): "-123500",
+        Summary(1.0, 1e-17): "1",
+        Summary(0.123456789): "0.12345679",
+        Summary(0.123456, None, mcse=0.01): "0.123",
+    }
+    for one, text in texts.items():
+        assert table.as_text(plan(), [({}, {"energy": one})]).splitlines()[2].split()[1] == text
+    assert table.as_text(plan(), [({}, {})]) == ""

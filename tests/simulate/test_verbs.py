@@ -58,6 +58,9 @@ def test_simulate_goes_on_with_its_folder_only(run, tmp_path):
     code, _, err = run("simulate", *HEAD, "--seeds", "2", "--method", "gd", "--out", folder, "--resume")
     assert code == 2
     assert "method = 'lbfgs', not 'gd'" in err
+    code, _, err = run("simulate", *HEAD, "--seeds", "3", "--out", folder, "--resume")
+    assert code == 2
+    assert "--seeds = '2', not '3'" in err
     assert run("status", folder)[0] == 0
 
 
@@ -76,6 +79,7 @@ def test_simulate_goes_on_with_its_folder_only(run, tmp_path):
         ((*HEAD, "--restarts", "2", "--batch", "3"), 2, "takes no batch"),
         ((*HEAD, "--sweep", "P=1:3:3"), 2, "no P of its own"),
         ((*HEAD[:3], "--sweep", "L=1:3:3"), 2, "P=LO:HI:N"),
+        ((*HEAD[:3], "--sweep", "P=20:10:3"), 2, "LO must lie below HI"),
         (("copy-head/softmax", "L=64", "V=32", "P=100000", "--chunk", "100000"), 2, "fits"),
         (("positional-semantic", "alpha=1", "--joint"), 2, "takes no joint"),
         ((*HEAD, "--init", "semantic"), 2, "there are zero, copy"),
@@ -117,6 +121,36 @@ def test_a_sweep_is_one_row_for_each_step_up_and_down(run):
     assert [(step["P"], step["direction"]) for step in json.loads(out)["sweep"]] == [
         (P, way) for way in ("up", "down") for P in ("20", "40")
     ]
+
+
+def test_a_sweep_in_whole_numbers_has_each_once(run):
+    for axis, values in (("P=20:30:4", "20 23 27 30"), ("P=5:7:5:log", "5 6 7")):
+        code, out, _ = run("simulate", *HEAD[:3], "--sweep", axis, "--seeds", "1", "--quiet", "--json")
+        assert code == 0
+        assert [step["P"] for step in json.loads(out)["sweep"]] == 2 * values.split()
+
+
+def test_what_blows_up_says_where_in_a_few_words(run):
+    code, out, err = run("simulate", *HEAD, "--method", "gd", "--rate", "1e200", "--seeds", "1", "--quiet")
+    assert code == 3
+    assert "observable" not in out
+    assert "1 seed\n" in out
+    assert "seed 0: the energy of row 0 is not finite after step 1; take a smaller step (gradient descent" in err
+    assert "batch" not in err
+
+
+def test_what_is_printed_is_explained_and_nothing_is_said_of_what_is_not_set(run):
+    _, out, _ = run("simulate", *HEAD, "--seeds", "1")
+    assert "h: score of keys of the query's own token" in out
+    document = json.loads(run("simulate", *HEAD, "--seeds", "1", "--json", "--quiet")[1])
+    assert not {"None", "False"} & set(document["about"].values())
+
+
+def test_progress_is_told_without_a_terminal_too(run, monkeypatch):
+    monkeypatch.setattr(spinodal, "PULSE", 0.01)
+    _, _, err = run("simulate", *HEAD, "--seeds", "2")
+    assert "simulate" in err
+    assert "/2" in err
 
 
 @pytest.mark.parametrize(
@@ -167,10 +201,26 @@ def test_a_cross_check_that_holds_and_is_gone_on_with(run, tmp_path, invented):
     assert abs(row["measured"] - row["theory"]) <= row["tolerance"] + 2 * row["standard_error"]
 
 
+def test_the_bar_of_what_is_gone_on_with_begins_where_it_was(run, tmp_path, invented, monkeypatch):
+    bars, bar = [], spinodal._bar
+
+    def seen(quiet, **how):
+        bars.append(how)
+        return bar(quiet, **how)
+
+    monkeypatch.setattr(spinodal, "_bar", seen)
+    words = ("crosscheck", *ROW, "--quick", "--out", str(tmp_path / "records"))
+    run(*words)
+    run(*words, "--resume")
+    counts = [(how["initial"], how["total"]) for how in bars if "initial" in how]
+    assert counts == [(0, 3), (3, 3)]
+
+
 def test_budgets_are_printed_before_the_measurements(run, invented):
     _, _, err = run("crosscheck", *ROW[:-1])
     assert "2 x 6" in err
     assert "12 s" in err
+    assert "seconds of one core for the measurements alone" in err
 
 
 def test_one_comparison_that_fails_is_exit_three(run, invented):

@@ -9,7 +9,7 @@ from derive.action import SetupError
 from derive.catalogue import find
 from numerics.store import Store
 from simulate.crosscheck import table
-from simulate.crosscheck.claims import Case, lines, measure, tasks
+from simulate.crosscheck.claims import Case, left, lines, measure, tasks
 from simulate.verdict import Outcome
 from tests.simulate.crosscheck.invented import CLAIM, EXTRAPOLATED, broken, infinite, nothing
 
@@ -46,6 +46,7 @@ def test_measurements_are_shared_and_go_on_where_they_were(store):
     assert len(todo) == 12  # the two claims ask for the same
     done = []
     measure(todo[:5], store, progress=done.append)
+    assert left(todo, store) == todo[5:]
     measure(todo, store, progress=done.append)
     assert done == todo
     whole = Store.create(store.folder / "whole", {})
@@ -96,6 +97,15 @@ def test_the_table_and_the_document(store):
     documents = json.loads(json.dumps([table.as_json(line) for line in every]))
     assert all(document["verdict"] == "holds" for document in documents)
     assert {"claim", "theory", "measured", "standard_error", "tolerance", "reason", "power"} <= documents[0].keys()
+
+
+def test_tolerances_name_the_quantities_that_they_are_for(store):
+    (line,) = found(CLAIM, store)
+    two = [replace(line, quantity=quantity) for quantity in ("a_1", "a_2")]
+    assert "  invented, a_1, a_2: a test" in table.verdicts(two).splitlines()
+    other = replace(line.verdict, reason="another")
+    text = table.verdicts([two[0], replace(two[1], verdict=other)])
+    assert {"  invented, a_1: a test", "  invented, a_2: another"} <= {*text.splitlines()}
 
 
 def test_the_setup_of_a_case_is_that_of_its_model():

@@ -14,7 +14,7 @@ from simulate.crosscheck import heads, posterior
 from simulate.crosscheck.claims import lines, measure, tasks
 from simulate.crosscheck.registry import chosen
 from simulate.run import Noise
-from simulate.verdict import Outcome
+from simulate.verdict import Bar, Outcome
 
 FACTOR = Rational(21, 20)
 
@@ -83,6 +83,19 @@ def test_noise_that_lacks_a_factor(tmp_path, monkeypatch):
     (wrong,) = outcomes(claim, tmp_path / "wrong")
     for entries in ("copied", "other"):
         assert (right[entries], wrong[entries]) == (Outcome.HOLDS, Outcome.FAILS), entries
+
+
+def test_noise_of_mini_batches_that_lacks_a_factor(tmp_path, monkeypatch):
+    """The same in a short run with W in the state, which has not forgotten that it began at the minimum."""
+    how = {"start": "copy", "steps": 1500, "batch": 50, "rate": "0.1"}
+    case = heads.case("softmax", how, L=8, V=3, P=100, T="0.05")
+    bars = {"warmth": Bar(0.2, "a short run")}
+    claim = row("softmax posterior from mini-batches", quick=(case,), quick_seeds=3, bars=lambda at: bars)
+    (right,) = outcomes(claim, tmp_path / "right")
+    normal = Noise.normal
+    monkeypatch.setattr(Noise, "normal", lambda self, like: normal(self, like) / math.sqrt(2))
+    (wrong,) = outcomes(claim, tmp_path / "wrong")
+    assert (right["warmth"], wrong["warmth"]) == (Outcome.HOLDS, Outcome.FAILS)
 
 
 def test_the_sampler_is_the_one_of_the_simulators():

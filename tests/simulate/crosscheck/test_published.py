@@ -60,3 +60,44 @@ def test_files_that_are_no_table(tmp_path):
         published(tmp_path / "other.csv", THEORY)
     with pytest.raises(SetupError, match="no rows of semantic"):
         published(write(tmp_path / "elsewhere.csv", omega="0.4"), THEORY)
+
+
+def changed(path, line, column, text):
+    """The table with another cell."""
+    rows = [row.split(",") for row in write(path).read_text().splitlines()]
+    rows[line - 1][FIELDS.index(column)] = text
+    path.write_text("\n".join(map(",".join, rows)))
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "message"),
+    [
+        ("attention_theta_mean", "x", "table.csv, line 2, column attention_theta_mean: 'x' is no finite number"),
+        ("attention_mag_mean", "nan", "line 2, column attention_mag_mean: 'nan'"),
+        ("alpha", "", "line 2, column alpha: ''"),
+        ("d", "0", "line 2, column d: the dimension 0"),
+        ("omega", "x", "line 2: omega"),
+        ("omega", "7", "line 2: omega"),
+        ("informed", "True,", "line 2: give 10 cells"),
+    ],
+)
+def test_a_cell_that_is_wrong_is_named(tmp_path, column, text, message):
+    path = tmp_path / "table.csv"
+    changed(path, 2, column, text)
+    with pytest.raises(SetupError, match=message):
+        published(path, THEORY)
+
+
+def test_rows_that_are_too_short_and_files_that_hold_nothing(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(",".join(FIELDS) + "\n1000,0.5\n")
+    with pytest.raises(SetupError, match="line 2: give 10 cells"):
+        published(path, THEORY)
+    path.write_text("")
+    with pytest.raises(SetupError, match=r"table\.csv is empty: it lacks alpha"):
+        published(path, THEORY)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SetupError, match="is no table of comma-separated values"):
+        published(path, THEORY)
+    with pytest.raises(SetupError, match=f"^{tmp_path}: Is a directory$"):
+        published(tmp_path, THEORY)

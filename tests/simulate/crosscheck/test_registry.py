@@ -73,7 +73,11 @@ def test_rows_are_chosen_by_theory_and_name():
     assert {claim.theory for claim in chosen(["copy-head/linear"])} == {"copy-head/linear"}
     assert [claim.name for claim in chosen([], "message passing")] == ["message passing"]
     assert all(claim.quick for claim in chosen([], quick=True))
-    with pytest.raises(LookupError, match="there are: linear onset"):
-        chosen(["copy-head/linear"], "message passing")
+    with pytest.raises(LookupError, match="here; did you mean 'linear minimum' or 'linear "):
+        chosen(["copy-head/linear"], "linear minimun")
+    with pytest.raises(LookupError, match=r"here; did you mean 'softmax branches' or .*--list names every row"):
+        chosen([], "softmax brnches")
+    with pytest.raises(LookupError, match="there is no quick row here; there is none at all"):
+        chosen(["a theory"], quick=True)
     with pytest.raises(LookupError, match="no quick row"):
         chosen([], "random starts", quick=True)
