@@ -21,7 +21,7 @@ from simulate.run import SILENT, Energy, Noise, Tensors, device
 if TYPE_CHECKING:
     from simulate.plan import Plan
 
-__all__ = ["SAMPLERS", "Family", "Prepared", "Values", "control_of", "described", "family_of", "setup_of"]
+__all__ = ["SAMPLERS", "Family", "Prepared", "Values", "described", "family_of", "setup_of"]
 
 _MOST_FIELDS = 64
 """L (r_s + r_t): more are no matter of memory, but of models that are written out symbol by symbol."""
@@ -225,14 +225,10 @@ def family_of(theory: str) -> Family:
     return family
 
 
-def control_of(theory: str) -> Parameter:
-    """What is swept over; raises `SetupError` for a theory without an experiment."""
-    return family_of(theory).control
-
-
 def setup_of(theory: str, values: Mapping[str, str]) -> Setup:
     """The setup from the model alone, without a theory's result; raises `SetupError`, also where there is no experiment."""
-    return validated(theory, family_of(theory).parameters, control_of(theory), values)
+    family = family_of(theory)
+    return validated(theory, family.parameters, family.control, values)
 
 
 def described(theory: str, values: Mapping[str, str]) -> tuple[Setup, positional_semantic_model.Model | None]:
@@ -240,4 +236,4 @@ def described(theory: str, values: Mapping[str, str]) -> tuple[Setup, positional
     if theory != "positional-semantic":
         return setup_of(theory, values), None
     model, left = chosen(values, most=_MOST_FIELDS)
-    return validated(theory, model.parameters, control_of(theory), left), model
+    return validated(theory, model.parameters, family_of(theory).control, left), model

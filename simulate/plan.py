@@ -14,7 +14,7 @@ from derive.action import Parameter, Setup, SetupError
 from derive.copy_head.model import T
 from derive.positional_semantic.model import Model
 from simulate.langevin import LEAST_DRAWS
-from simulate.models import SAMPLERS, control_of, described, family_of
+from simulate.models import SAMPLERS, described, family_of
 from simulate.run import BudgetError, device
 
 __all__ = ["BURN", "METHODS", "THIN", "Plan", "at", "planned"]
@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def control(self) -> str:
-        return control_of(self.setup.theory).name
+        return family_of(self.setup.theory).control.name
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -217,5 +217,5 @@ def _sizes(model: Model) -> dict[str, str]:
 
 def at(plan: Plan, control: Rational | None) -> Plan:
     """The experiment at one value of the control, which must be one in its range."""
-    at = None if control is None else control_of(plan.setup.theory).validate(control)
+    at = None if control is None else family_of(plan.setup.theory).control.validate(control)
     return replace(plan, setup=replace(plan.setup, control=at), ladder=())

@@ -30,11 +30,7 @@ Array = NDArray[np.float64]
 
 
 _QUIET = np.errstate(all="ignore")  # what is not a number shows in the result
-_ALONE, _AN_AXIS, _SMOOTH_NODES = (
-    1000,
-    50,
-    25_000,
-)  # of a product rule with the step 1: in one variable, in more, in all
+_ALONE, _AN_AXIS, _SMOOTH_NODES = 1000, 50, 25_000  # of a product rule, step 1: in one variable, an axis, in all
 
 
 def _suited(rule: Rule, family: Ensemble) -> Rule:

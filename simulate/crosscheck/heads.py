@@ -24,19 +24,16 @@ from numerics.stationary import minima
 from numerics.transitions import transitions
 from simulate.copy_head import CopyHead, replicas, task
 from simulate.copy_head_observables import order_parameters, population_loss
-from simulate.crosscheck.claims import Bars, Case, Expected, Values
+from simulate.crosscheck.claims import Case, Expected, Values
 from simulate.optimise import Minimum, polish
-from simulate.verdict import Bar
 
 __all__ = [
     "NORM",
     "POPULATION",
     "WHOLE",
-    "Cases",
     "beside",
     "bracket",
     "case",
-    "crossing_bars",
     "head_of",
     "minima_of",
     "observed",
@@ -56,8 +53,6 @@ WHOLE: Expected = {"coverage": (1.0, 0.0)}
 _DIGITS = 10
 _WINDOW = 0.04
 """Share of P in which what changes sign is taken for a straight line."""
-
-Cases = tuple[Case, ...]
 
 
 def case(attention: str, how: Mapping[str, object] | None = None, /, **parameters: object) -> Case:
@@ -85,11 +80,10 @@ def beside(theory: Theory, at: Case) -> Point:
 
 
 def values_of(theory: Theory, at: Case) -> dict[Basic, Expr]:
-    """The values of all parameters and of the control."""
+    """The values of all parameters, and of the control where the case has one."""
     action = theory.action()
     setup = action.setup(at.parameters)
-    assert setup.control is not None
-    return {**setup.values, action.control.symbol: setup.control}
+    return {**setup.values, **({} if setup.control is None else {action.control.symbol: setup.control})}
 
 
 def transitions_of(theory: Theory, at: Case) -> Transitions:
@@ -143,7 +137,3 @@ def bracket(below: Callable[[int], bool], least: int, known: Callable[[int], boo
         middle = (low + high) // 2
         low, high = (middle, high) if below(middle) else (low, middle)
     return low, high
-
-
-def crossing_bars(at: Case) -> Bars:
-    return {"P": Bar(0.05, "both energies are off by up to 6 % near the transition, where they cross at an angle")}

@@ -69,7 +69,7 @@ def instability(theory: Theory, at: Case) -> Expected:
 
 def pooling_law(theory: Theory, at: Case) -> Expected:
     """The onset in long sequences."""
-    values = theory.action().setup(at.parameters).values
+    values = values_of(theory, at)
     return {"P": (float(values[V] ** 2 * theory.derivation().value("pooling law").subs(values)), 0.0)}
 
 
@@ -188,7 +188,7 @@ def expected_crossover(theory: Theory, at: Case) -> Expected:
 
 def crossover_law(theory: Theory, at: Case) -> Expected:
     """The crossover in long sequences."""
-    values, (law, _) = theory.action().setup(at.parameters).values, theory.derivation().value("crossover law")
+    values, (law, _) = values_of(theory, at), theory.derivation().value("crossover law")
     return {"P": (float(values[L] ** Rational(3, 2) * sqrt(values[V]) * law.subs(values)), 0.0)}
 
 
@@ -242,21 +242,37 @@ _CROSSOVER = (case("linear", L=24, V=4),)
 
 _ONSETS = tuple(case("linear", {"sequences": count}, L=64, V=V) for V in (4, 8, 16) for count in (64, 256, 1024))
 
+_ONSET = Claim(
+    name="linear onset",
+    theory="copy-head/linear",
+    statement="second-order transition: instability of zero attention, extrapolated in the number of sequences",
+    steps=("linear action", "stiffness at zero", "pooling transition", "critical direction"),
+    cases=(*_ONSETS, *(case("linear", {"sequences": count}, L=24, V=4) for count in (56, 224, 896))),
+    quick=tuple(case("linear", {"sequences": count}, L=64, V=8) for count in (64, 256)),
+    seeds=8,
+    measure=onset,
+    expect=instability,
+    bars=_onset_bars,
+    seconds=1.2,
+    size="sequences",
+)
+
+_HALFWAY = Claim(
+    name="linear crossover",
+    theory="copy-head/linear",
+    statement="the number of sequences at which half of the attention copies",
+    steps=("linear action", "copy weight"),
+    cases=_CROSSOVER,
+    quick=_CROSSOVER,
+    seeds=8,
+    measure=crossover,
+    expect=expected_crossover,
+    bars=lambda at: {"P": Bar(0.05, "share of the copy along P, which finite data raise by order 1/P and 1/L")},
+    seconds=3,
+)
+
 CLAIMS = (
-    Claim(
-        name="linear onset",
-        theory="copy-head/linear",
-        statement="second-order transition: instability of zero attention, extrapolated in the number of sequences",
-        steps=("linear action", "stiffness at zero", "pooling transition", "critical direction"),
-        cases=(*_ONSETS, *(case("linear", {"sequences": count}, L=24, V=4) for count in (56, 224, 896))),
-        quick=tuple(case("linear", {"sequences": count}, L=64, V=8) for count in (64, 256)),
-        seeds=8,
-        measure=onset,
-        expect=instability,
-        bars=_onset_bars,
-        seconds=1.2,
-        size="sequences",
-    ),
+    _ONSET,
     Claim(
         name="linear onset from few sequences",
         theory="copy-head/linear",
@@ -370,45 +386,24 @@ CLAIMS = (
         },
         seconds=1.5,
     ),
-    Claim(
-        name="linear crossover",
-        theory="copy-head/linear",
-        statement="the number of sequences at which half of the attention copies",
-        steps=("linear action", "copy weight"),
-        cases=_CROSSOVER,
-        quick=_CROSSOVER,
-        seeds=8,
-        measure=crossover,
-        expect=expected_crossover,
-        bars=lambda at: {"P": Bar(0.05, "share of the copy along P, which finite data raise by order 1/P and 1/L")},
-        seconds=3,
-    ),
-    Claim(
+    _HALFWAY,
+    replace(
+        _ONSET,
         name="linear onset law",
-        theory="copy-head/linear",
         statement="the onset against the law of long sequences, V^2 with its corrections",
         steps=("pooling law",),
         cases=_ONSETS,
         quick=(),
-        seeds=8,
-        measure=onset,
         expect=pooling_law,
-        bars=_onset_bars,
-        seconds=1.2,
-        size="sequences",
     ),
-    Claim(
+    replace(
+        _HALFWAY,
         name="linear crossover law",
-        theory="copy-head/linear",
         statement="the crossover against its law of long sequences",
         steps=("crossover law",),
-        cases=_CROSSOVER,
         quick=(),
-        seeds=8,
-        measure=crossover,
         expect=crossover_law,
         bars=lambda at: {"P": Bar(0.08, "the crossover's 5 %, and a series in L^(-1/3) up to its fourth power, .014")},
-        seconds=3,
     ),
     Claim(
         name="linear continuity",

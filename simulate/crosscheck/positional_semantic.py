@@ -243,37 +243,32 @@ _POSITIONAL = Claim(
     beside=("deficit",),
 )
 
+_SEMANTIC = Claim(
+    name="semantic minimum",
+    theory="positional-semantic",
+    statement="overlaps, training loss and test error that descent reaches from the teacher, extrapolated in 1/d",
+    steps=(*_UPDATES, "training loss", "test error", "norm", "overlap deficit"),
+    cases=tuple(_case(alpha, d, start="semantic") for alpha in ("1", "1.5", "2") for d in _SIZES),
+    quick=tuple(_case("1.5", d, start="semantic") for d in _SIZES[::2]),
+    seeds=40,
+    quick_seeds=26,
+    measure=descended,
+    expect=fixed_point,
+    bars=_minimum_bars,
+    seconds=0.5,
+    size="d",
+    beside=("deficit",),
+)
+
 CLAIMS = (
-    Claim(
-        name="semantic minimum",
-        theory="positional-semantic",
-        statement="overlaps, training loss and test error that descent reaches from the teacher, extrapolated in 1/d",
-        steps=(*_UPDATES, "training loss", "test error", "norm", "overlap deficit"),
-        cases=tuple(_case(alpha, d, start="semantic") for alpha in ("1", "1.5", "2") for d in _SIZES),
-        quick=tuple(_case("1.5", d, start="semantic") for d in _SIZES[::2]),
-        seeds=40,
-        quick_seeds=26,
-        measure=descended,
-        expect=fixed_point,
-        bars=_minimum_bars,
-        seconds=0.5,
-        size="d",
-        beside=("deficit",),
-    ),
-    Claim(
+    _SEMANTIC,
+    replace(
+        _SEMANTIC,
         name="semantic minimum of another target",
-        theory="positional-semantic",
         statement="the same for an A that is not symmetric, from the state evolution of any model",
         steps=("canonical potential", "worst direction"),
         cases=tuple(_case("2", d, {"A": "[[3/5,2/5],[1/5,4/5]]"}, start="semantic") for d in _SIZES),
         quick=(),
-        seeds=40,
-        measure=descended,
-        expect=fixed_point,
-        bars=_minimum_bars,
-        seconds=0.5,
-        size="d",
-        beside=("deficit",),
     ),
     _POSITIONAL,
     replace(
