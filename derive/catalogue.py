@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from derive.derivation import Derivation
     from derive.state_evolution import Problem, StateEvolution
 
-__all__ = ["CLASSICAL", "THEORIES", "Choice", "Theory", "UnknownTheoryError", "classical", "find"]
+__all__ = ["CLASSICAL", "THEORIES", "Choice", "Recipe", "Theory", "UnknownTheoryError", "classical", "find"]
 
 CLASSICAL = Path(__file__).parent / "classical"
 """The files of the classical models."""
@@ -98,6 +98,13 @@ class Theory:
         problem, left = build(values, axes)
         return problem, left
 
+    def recipe(self, values: Mapping[str, str], axes: Collection[str] = ()) -> Recipe:
+        """What builds the problem of `prepared` elsewhere."""
+        from derive.files import keys
+
+        text = keys.text(Path(self.module)) if self.module.endswith(_FILE) else None
+        return Recipe(self.name, tuple(values.items()), tuple(axes), text)
+
     @property
     def choices(self) -> tuple[Choice, ...]:
         chosen: tuple[Choice, ...] = getattr(self.room, "CHOICES", ())
@@ -109,6 +116,26 @@ class Theory:
             return ()
         built: tuple[AsymptoticSeries | LimitLaw, ...] = getattr(self.room, self.series)()
         return built
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a problem is built, in words: called in another process or on another machine, it builds the same one there.
+
+    ``text`` is that of the theory file, which need not be there; a theory without one is found by its name.
+    """
+
+    theory: str
+    values: tuple[tuple[str, str], ...]
+    axes: tuple[str, ...]
+    text: str | None
+
+    def __call__(self) -> Problem:
+        if self.text is None:
+            return find(self.theory).prepared(dict(self.values), self.axes)[0]
+        from derive.files.theory import parsed
+
+        return parsed(self.text, self.theory).problem
 
 
 THEORIES: tuple[Theory, ...] = (

@@ -129,11 +129,12 @@ def _bracketed(landscape: Landscape, control: mpf, side: Side, monotone: bool = 
         return landscape.slopes(chart.point((t,)), control)[(0,)]
 
     (low,), (high,) = chart.inverse((a,)), chart.inverse((b,))
-    close = bracket(slope, low, high, (high - low) * mpf("1e-12"))
+    width = abs(high - low)  # of a negative cell, the chart begins at the upper end
+    close = bracket(slope, low, high, width * mpf("1e-12"))
     run = solved(landscape, control, chart, (close,), COVER_DPS)
     if run is not None and not (monotone and run.index is None):
         return run
-    x = chart.point((bracket(slope, low, high, (high - low) * mpf("1e-24")),))
+    x = chart.point((bracket(slope, low, high, width * mpf("1e-24")),))
     return Root(x, (abs(x[0]) or b - a,), 0 if slope(high) > slope(low) else 1)
 
 

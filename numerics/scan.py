@@ -11,15 +11,16 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
 import mpmath
 import sympy
-from sympy import Rational, srepr
+from sympy import Expr, Rational, srepr
 
 from derive.action import SetupError
 from derive.exact import ExactnessError, parse_rational
@@ -32,18 +33,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Axis",
+    "Spread",
     "Tally",
     "about",
+    "blank",
     "grid",
     "made_with",
     "parse_axis",
     "scan",
+    "solved",
     "transitions_of",
     "with_transitions",
 ]
 
 _LOG_DIGITS = 12
 _MOST = 1_000_000
+_TOGETHER = 0.5
+"""Seconds of work whose records are written together, since a disk that makes sure of them takes as long as some points."""
+
+
+Spread = Callable[[Iterable["Setup"]], Generator[list[Record]]]
+"""What solves setups somewhere, and yields their records in any order, some at a time."""
 
 
 @dataclass(frozen=True)
@@ -141,44 +151,78 @@ def scan(
     digits: int,
     progress: Callable[[int], object] | None = None,
     retry: bool = False,
+    spread: Spread | None = None,
 ) -> Tally:
     """Solve every setup whose record is not in ``store`` yet, or with ``retry`` is not ok; ``progress`` gets their number.
 
-    ``solve`` is `minima` where the setups hold the control, else `transitions`. Raises `CostError` where no rule of
-    integration can hold the problem.
+    ``solve`` is `minima` where the setups hold the control, else `transitions`. ``spread`` has it done elsewhere, in any
+    order (`numerics.sweep`); only this process writes. Raises `CostError` where no rule of integration can hold the problem.
     """
-    done = solved = 0
-    versions = made_with(problem)
-    for setup in setups:
-        driven = setup.control is not None
-        kind, inputs = "point" if driven else "transition set", setup.as_text()
-        inputs |= {problem.control.name: str(setup.control)} if driven else {}
-        record = store.get(kind, inputs)
-        if record is None or (retry and record.status != "ok"):
-            solved += store.append([_solved(problem, setup, solve, digits, Record(kind, inputs, made_with=versions))])
-        done += 1
+    done = new = 0
+
+    def tell(points: int) -> None:
+        nonlocal done
+        done += points
         if progress is not None:
-            progress(1)
+            progress(points)
+
+    def left() -> Iterator[Setup]:
+        for setup in setups:
+            empty = blank(problem, setup)
+            record = store.get(empty.kind, empty.inputs)
+            if record is None or (retry and record.status != "ok"):
+                yield setup
+            else:
+                tell(1)
+
+    # Closed at once where the store fails: what works elsewhere is not left behind.
+    with closing(_together(problem, solve, digits, left()) if spread is None else spread(left())) as batches:
+        for records in batches:
+            new += store.append(records)
+            tell(len(records))
     counts = store.count()
-    return Tally(solved, done - solved, sum(counts.values()) - counts.get("ok", 0))
+    return Tally(new, done - new, sum(counts.values()) - counts.get("ok", 0))
+
+
+def _together(
+    problem: Problem, solve: Callable[..., Points | Transitions], digits: int, setups: Iterable[Setup]
+) -> Generator[list[Record]]:
+    """Records by this process, those of half a second at a time."""
+    records, begin = [], time.perf_counter()
+    for setup in setups:
+        records.append(solved(problem, setup, solve, digits))
+        if time.perf_counter() - begin > _TOGETHER:
+            yield records
+            records, begin = [], time.perf_counter()
+    yield records
+
+
+def blank(problem: Problem, setup: Setup) -> Record:
+    """The record of a point that is not solved yet."""
+    driven = {} if setup.control is None else {problem.control.name: str(setup.control)}
+    return Record("point" if driven else "transition set", setup.as_text() | driven, made_with=made_with(problem))
 
 
 def made_with(problem: Problem) -> dict[str, str]:
     """The versions and the hash of the expression that numbers come from."""
-    expression = hashlib.sha256(srepr(problem.value).encode()).hexdigest()
-    return {"sympy": sympy.__version__, "mpmath": mpmath.__version__, "expression": expression}
+    return {"sympy": sympy.__version__, "mpmath": mpmath.__version__, "expression": _hashed(problem.value)}
 
 
-def _solved(
-    problem: Problem, setup: Setup, solve: Callable[..., Points | Transitions], digits: int, empty: Record
-) -> Record:
-    begin = time.perf_counter()
+@lru_cache(maxsize=8)
+def _hashed(value: Expr) -> str:
+    return hashlib.sha256(srepr(value).encode()).hexdigest()
+
+
+def solved(problem: Problem, setup: Setup, solve: Callable[..., Points | Transitions], digits: int) -> Record:
+    """The record of one point, which says why where it fails; raises `CostError`."""
+    empty, begin = blank(problem, setup), time.perf_counter()
     try:
         found = solve(problem, setup, digits=digits)
     except CostError:
         raise
-    except (ArithmeticError, ValueError) as error:
-        return replace(empty, status=f"failed: {error}", seconds=time.perf_counter() - begin)
+    except (ArithmeticError, MemoryError, ValueError) as error:
+        why = str(error) or type(error).__name__
+        return replace(empty, status=f"failed: {why}", seconds=time.perf_counter() - begin)
     if isinstance(found, Transitions):
         record = with_transitions(empty, {str(place): entry for place, entry in enumerate(found)})
     else:

@@ -17,15 +17,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
-__all__ = ["Record", "Store", "StoreError"]
+__all__ = ["Record", "Store", "StoreError", "UnwritableError"]
 
 SCHEMA = 2
 _FILE, _LOCK = "records.sqlite", "lock.sqlite"
 _WAIT = 60.0
+_PAGE = 1000
+_UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 _COLUMNS = "kind, inputs, numbers, errors, status, residual, made_with, seconds"
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _TABLES = """
 create table about (name text primary key, text text not null);
@@ -46,6 +46,10 @@ class StoreError(ValueError):
     """A folder holds no store, another kind of store, or one that this version does not read."""
 
 
+class UnwritableError(StoreError):
+    """A record could not be written, for want of room or of rights; those before are kept."""
+
+
 @dataclass(frozen=True)
 class Record:
     """One point: ``inputs`` (exact, as text), ``values`` and ``errors`` (decimal strings), and how it ended.
@@ -55,11 +59,11 @@ class Record:
 
     kind: str
     inputs: Mapping[str, str]
-    values: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    errors: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    values: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
     status: str = "ok"
     residual: str = ""
-    made_with: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    made_with: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
 
@@ -113,7 +117,10 @@ class Store:
                 connection.execute("pragma synchronous = full")
                 yield connection
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self.folder / _FILE}: {error}") from None
+            file = self.folder / _FILE
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNWRITABLE:  # the upper bits say more
+                raise UnwritableError(f"{file} cannot be written: {error}; what is there is whole") from None
+            raise StoreError(f"{file}: {error}") from None
 
     def about(self) -> dict[str, str]:
         """What the store was made for; raises `StoreError` for another version's, and for a file that is no store."""
@@ -122,6 +129,11 @@ class Store:
             if not {"about", "records"} <= tables:
                 raise StoreError(f"{self.folder} holds no record store")
             about = dict(connection.execute("select name, text from about").fetchall())
+            damage = connection.execute("pragma quick_check(1)").fetchone()[0]
+            if damage != "ok":
+                raise StoreError(
+                    f"{self.folder / _FILE} is damaged: {damage.splitlines()[-1]}; fetch a copy, or begin in another folder"
+                )
         if about.get("schema") != str(SCHEMA):
             raise StoreError(f"{self.folder} is a store of version {about.get('schema')}; this one reads {SCHEMA}")
         return about
@@ -160,19 +172,32 @@ class Store:
 
     def get(self, kind: str, inputs: Mapping[str, str]) -> Record | None:
         """The record of these inputs, if there is one."""
-        return next(self._chosen("kind = ? and inputs = ?", kind, _text(inputs)), None)
+        return next(self._page("kind = ? and inputs = ?", kind, _text(inputs)), (None, 0))[0]
 
     def records(self, kind: str | None = None) -> Iterator[Record]:
         """The records that count, in the order in which they came."""
         return self._chosen("? is null or kind = ?", kind, kind)
 
+    def failures(self) -> Iterator[Record]:
+        """Those that are not ok."""
+        return self._chosen("status <> 'ok'")
+
     def _chosen(self, condition: str, *values: str | None) -> Iterator[Record]:
+        """The records that fulfil a condition, some in memory at a time; nobody is kept from writing in between."""
+        place = 0
+        while page := list(self._page(f"({condition}) and place > ? order by place limit ?", *values, place, _PAGE)):
+            yield from (record for record, _ in page)
+            place = page[-1][1]
+
+    def _page(self, condition: str, *values: str | int | None) -> Iterator[tuple[Record, int]]:
         with self._connection() as connection:
-            chosen = connection.execute(f"select {_COLUMNS} from latest where {condition} order by place", values)
-            for row in chosen.fetchall():
-                of, inputs, numbers, errors, status, residual, made_with, seconds = row
-                texts = (json.loads(inputs), json.loads(numbers), json.loads(errors))
-                yield Record(of, *texts, status, residual, json.loads(made_with), seconds)
+            rows = connection.execute(f"select {_COLUMNS}, place from latest where {condition}", values).fetchall()
+        for of, inputs, numbers, errors, status, residual, made_with, seconds, place in rows:
+            try:
+                texts = (json.loads(inputs), json.loads(numbers), json.loads(errors), json.loads(made_with))
+            except ValueError:
+                raise StoreError(f"{self.folder / _FILE} is damaged: record {place} is no JSON") from None
+            yield Record(of, *texts[:3], status, residual, texts[3], seconds), place
 
     def count(self) -> dict[str, int]:
         """How many records there are of each status."""

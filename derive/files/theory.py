@@ -29,7 +29,7 @@ from derive.files.tokens import NAME, WORDS
 from derive.files.trial import Trial
 from derive.state_evolution import Pair, Problem, Sector, StateEvolution, pairing
 
-__all__ = ["FORMULAS", "Reference", "TheoryFile", "read", "starter"]
+__all__ = ["FORMULAS", "Reference", "TheoryFile", "parsed", "read", "starter"]
 
 FORMULAS = 200
 """Formulas of a file."""
@@ -81,11 +81,12 @@ class TheoryFile:
 
 def read(path: Path) -> TheoryFile:
     """The theory in the file at ``path``; raises `SetupError` for whatever is wrong with it."""
-    return _read(keys.text(path), str(path))
+    return parsed(keys.text(path), str(path))
 
 
 @lru_cache(maxsize=32)
-def _read(source: str, label: str) -> TheoryFile:
+def parsed(source: str, label: str) -> TheoryFile:
+    """The theory in the text of a file, which messages call ``label``."""
     data = keys.content(source, label)
     try:
         return _Draft(data, label).finished()
@@ -263,8 +264,6 @@ class _Draft:
             )
             for entry in self.data["observables"]
         )
-        if self.kind == "potential" and any(observable.crossover == 0 for observable in observables):
-            raise self._wrong("the level of an observable, by which it is divided, is not zero; add one to both")
         common = {"control": self.control, "parameters": self.parameters, "window": self.window}
         digits = {"digits": self.theory["digits"]} if "digits" in self.theory else {}
         return {**common, **digits, "name": self.theory["name"], "observables": observables}

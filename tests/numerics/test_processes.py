@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,11 @@ def test_on_other_processes_but_not_within_them():
     for own, within in mapped(where, range(2)):
         assert own != os.getpid()
         assert within == {own}
+
+
+def test_a_thread_forks_nothing():
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: set(mapped(lambda _: os.getpid(), range(3)))).result() == {os.getpid()}
 
 
 def test_what_is_raised_is_raised_here():

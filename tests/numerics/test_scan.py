@@ -91,17 +91,18 @@ def test_another_grid_is_refused(tmp_path):
         Store.create(tmp_path, softmax("P=300:340:4")[2])
 
 
-def test_a_failure_is_a_record_and_the_scan_goes_on(tmp_path):
+@pytest.mark.parametrize("error, why", [(ArithmeticError("lost"), "lost"), (MemoryError(), "MemoryError")])
+def test_a_failure_is_a_record_and_the_scan_goes_on(tmp_path, error, why):
     action, setups, purpose = softmax("P=300:340:3")
 
     def sometimes(action, setup, digits):
         if setup.control == 320:
-            raise ArithmeticError("lost")
+            raise error
         return minima(action, setup, digits)
 
     store = Store.create(tmp_path, purpose)
     assert scan(action, setups, sometimes, store, 15).amiss == 1
-    assert [record.status for record in store.records()] == ["ok", "failed: lost", "ok"]
+    assert [record.status for record in store.records()] == ["ok", f"failed: {why}", "ok"]
     assert scan(action, setups, minima, store, 15) == Tally(0, 3, 1)
     assert scan(action, setups, minima, store, 15, retry=True) == Tally(1, 2, 0)
 

@@ -1,9 +1,13 @@
 """The record store: whole records or none, one record a key, nothing ever changed."""
 
+import multiprocessing
+import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -109,13 +113,100 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path):
         Store.create(tmp_path, ABOUT)
 
 
-def test_a_store_of_another_version_is_refused(tmp_path):
+@pytest.mark.parametrize("version", ["1", "99"])
+def test_a_store_of_another_version_is_refused(tmp_path, version):
     Store.create(tmp_path, ABOUT)
     with sqlite3.connect(tmp_path / "records.sqlite") as connection:
-        connection.execute("update about set text = '99' where name = 'schema'")
+        connection.execute(f"update about set text = '{version}' where name = 'schema'")
     connection.close()
-    with pytest.raises(StoreError, match="version 99; this one reads 2"):
+    for reach in (Store.open, lambda folder: Store.create(folder, ABOUT)):
+        with pytest.raises(StoreError, match=f"version {version}; this one reads 2"):
+            reach(tmp_path)
+
+
+def filled(folder, count=500):
+    store = Store.create(folder, ABOUT)
+    store.append([record(place) for place in range(count)])
+    return store
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.97])
+def test_a_truncated_store_is_refused(tmp_path, share):
+    filled(tmp_path)
+    file = tmp_path / "records.sqlite"
+    os.truncate(file, int(share * file.stat().st_size))
+    for reach in (Store.open, lambda folder: Store.create(folder, ABOUT)):
+        with pytest.raises(StoreError, match=r"records\.sqlite"):
+            reach(tmp_path)
+
+
+def test_a_damaged_page_is_refused(tmp_path):
+    filled(tmp_path)
+    content = bytearray((tmp_path / "records.sqlite").read_bytes())
+    page = int.from_bytes(content[16:18], "big")
+    for place in range(len(content) // page // 2, len(content) // page):
+        content[place * page : place * page + 64] = bytes(range(64))
+    (tmp_path / "records.sqlite").write_bytes(content)
+    with pytest.raises(StoreError, match=r"is damaged: .*another folder|malformed"):
         Store.open(tmp_path)
+
+
+def test_a_record_that_cannot_be_read_is_named(tmp_path):
+    Store.create(tmp_path, ABOUT)
+    with sqlite3.connect(tmp_path / "records.sqlite") as connection:
+        connection.execute("insert into records values (7, 'point', '{}', '{', '{}', 'ok', '', '{}', 0)")
+    connection.close()
+    store = Store.open(tmp_path)
+    for read in (lambda: list(store.records()), lambda: store.get("point", {})):
+        with pytest.raises(StoreError, match="damaged: record 7"):
+            read()
+
+
+def test_records_are_read_a_page_at_a_time_while_others_are_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("numerics.store._PAGE", 7)
+    store = filled(tmp_path, 30)
+    seen = []
+    for one in store.records():
+        seen.append(int(one.inputs["alpha"]))
+        if len(seen) == 10:
+            store.append([record(30)])
+    assert seen == list(range(31))
+    store.append([record(31, status="failed: lost")])
+    assert [one.inputs["alpha"] for one in store.failures()] == ["31"]
+
+
+def attempts(folder, answers):
+    """What another user than root is told, since root may do anything."""
+    if os.geteuid() == 0:
+        os.setuid(65534)
+    store = Store.open(folder)
+    said = [str(store.count())]
+    for attempt in (lambda: store.append([record(9)]), lambda: store.alone().__enter__()):
+        try:
+            attempt()
+        except StoreError as error:
+            said.append(f"{type(error).__name__}: {error}")
+    answers.send(said)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no fork that is safe")
+def test_a_store_that_may_only_be_read():
+    answers, other = multiprocessing.Pipe(duplex=False)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        filled(folder, 3)
+        (folder / "records.sqlite").chmod(0o444)
+        folder.chmod(0o555)
+        process = multiprocessing.get_context("fork").Process(target=attempts, args=(folder, other))
+        process.start()
+        process.join()
+        folder.chmod(0o755)
+        count, written, locked = answers.recv()
+        assert count == "{'ok': 3}"
+        assert written.startswith("UnwritableError")
+        assert "readonly" in written
+        assert locked.startswith("StoreError: the lock")
+        assert Store.open(folder).count() == {"ok": 3}
 
 
 def test_records_cannot_be_changed(tmp_path):

@@ -1,0 +1,129 @@
+r"""Sweeps by several processes or machines: points travel as text, records come back, and one process writes them.
+
+.. math:: (\text{recipe}, \text{inputs}) \mapsto \text{record}
+
+A worker builds the theory from its recipe, in words, once, and solves one point after the other exactly as `scan` does
+alone, so that a record depends on its inputs only: not on who solved it, nor on what was solved before. Two engines, one
+loop (`numerics.processes.surviving`): `concurrent.futures` with processes that begin afresh, as nothing more is needed on
+one machine; and a Dask scheduler that is there, which is reached through the same interface.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, Executor
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from derive.action import SetupError
+from numerics.points import SolverError
+from numerics.processes import afresh, surviving
+from numerics.scan import Spread, blank, made_with, solved
+
+if TYPE_CHECKING:
+    from derive.action import Setup
+    from derive.state_evolution import Problem
+    from numerics.points import Points, Transitions
+    from numerics.store import Record
+
+__all__ = ["Work", "by_processes", "engine", "on_cluster"]
+
+_AHEAD = 4
+"""Points that wait at each worker, so that it need not wait for a disk."""
+_PATIENCE = "10s"
+_LOST = "failed: its worker was lost, twice; is there enough memory?"
+_GIVEN_UP = "failed: the scheduler gave it up, as it lost a worker each time; is there enough memory?"
+_ALONE = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a worker is told once: a recipe of the problem, which is text, the solver by its name, digits, the expression.
+
+    ``recipe`` is hashable. ``expression`` is the hash of the problem's own; a worker that builds another one stops the sweep.
+    """
+
+    recipe: Callable[[], Problem]
+    solve: Callable[..., Points | Transitions]
+    digits: int
+    expression: str
+
+
+@lru_cache(maxsize=4)
+def _built(recipe: Callable[[], Problem], expression: str) -> Problem:
+    sys.set_int_max_str_digits(0)  # numbers may be as long as on the command line
+    problem = recipe()
+    if made_with(problem)["expression"] != expression:
+        raise SetupError(f"a worker builds another {problem.name}; it needs the same version of Spinodal and of SymPy")
+    return problem
+
+
+def _record(work: Work, inputs: Mapping[str, str]) -> Record:
+    """The record of one point, in a worker: one at a time, since precision belongs to the process."""
+    with _ALONE:
+        problem = _built(work.recipe, work.expression)
+        return solved(problem, problem.setup(inputs), work.solve, work.digits)
+
+
+def engine(problem: Problem, work: Work, jobs: int | None, address: str | None) -> Spread | None:
+    """What solves the points: ``jobs`` processes, the scheduler at ``address``, or nothing else than this process."""
+    if jobs is not None and address is not None:
+        raise SetupError("--jobs counts processes of this machine, --cluster has its own: give one of them")
+    if address is not None:
+        return on_cluster(problem, work, address)
+    return by_processes(problem, work, jobs) if jobs is not None and jobs > 1 else None
+
+
+def by_processes(problem: Problem, work: Work, jobs: int) -> Spread:
+    """Points by ``jobs`` processes of this machine."""
+    return partial(_spread, problem, work, partial(afresh, jobs), _AHEAD * jobs, (), _LOST)
+
+
+def on_cluster(problem: Problem, work: Work, address: str) -> Spread:
+    """Points by the workers of the Dask scheduler at ``address``; raises `SetupError` where there is none or no worker."""
+    try:
+        from distributed import Client, KilledWorker
+    except ImportError:
+        raise SetupError("a cluster needs Dask: install spinodal[cluster], here and where the workers are") from None
+    for name in ("distributed", "distributed.client", "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong comes as an exception, too
+
+    @contextmanager
+    def pool() -> Iterator[Executor]:
+        with Client(address, timeout=_PATIENCE, set_as_default=False) as client:
+            yield client.get_executor(pure=False)
+
+    try:
+        with Client(address, timeout=_PATIENCE, set_as_default=False) as client:
+            threads = sum(client.nthreads().values())
+    except (OSError, ValueError, ImportError) as error:
+        raise SetupError(f"no Dask scheduler answers at {address}: {error}") from None
+    if not threads:
+        raise SetupError(f"the Dask scheduler at {address} has no workers")
+    return partial(_spread, problem, work, pool, _AHEAD * threads, (KilledWorker,), _GIVEN_UP)
+
+
+def _spread(
+    problem: Problem,
+    work: Work,
+    pool: Callable[[], AbstractContextManager[Executor]],
+    width: int,
+    given_up: tuple[type[Exception], ...],
+    why: str,
+    setups: Iterable[Setup],
+) -> Generator[list[Record]]:
+    points = (blank(problem, setup).inputs for setup in setups)
+    try:
+        with closing(surviving(partial(_record, work), points, pool, width, given_up)) as batches:
+            for found in batches:
+                yield [
+                    replace(blank(problem, problem.setup(inputs)), status=why) if record is None else record
+                    for inputs, record in found
+                ]
+    except CancelledError:
+        raise SolverError("the scheduler has gone; --resume goes on with another one") from None
