@@ -106,10 +106,14 @@ def derivatives(value: Expr, variables: tuple[Symbol, ...], wanted: tuple[Index,
 
 @lru_cache(maxsize=256)
 def jet(
-    value: Expr, variables: tuple[Symbol, ...], wanted: tuple[Index, ...], arguments: tuple[Symbol, ...]
+    value: Expr,
+    variables: tuple[Symbol, ...],
+    wanted: tuple[Index, ...],
+    arguments: tuple[Symbol, ...],
+    target: str = "mpmath",
 ) -> Callable[[Sequence[Any]], Jet]:
     """The function that maps the ``arguments`` to the ``wanted`` derivatives of ``value`` in ``variables``."""
-    emitted = emit(derivatives(value, variables, wanted), arguments, "mpmath")
+    emitted = emit(derivatives(value, variables, wanted), arguments, target)
     places = tuple(
         (position, tuple(order)) for position, index in enumerate(wanted) for order in multiset_permutations(index)
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
+from flint import ctx
 from mpmath import mpf
 from numpy.typing import NDArray
 from sympy import Expr, Float, Rational, S, Symbol
@@ -33,6 +34,7 @@ Coordinates = tuple[mpf, ...]
 """Values of the order parameters."""
 
 _BOX_DPS = 25
+_WALL_BITS = 128
 
 
 class BoxError(ValueError):
@@ -209,7 +211,7 @@ class Landscape:
 
     def window(self) -> tuple[mpf, mpf]:
         """The declared window of the control."""
-        low, high = (_real(end.subs(self.setup.values), "an end of the window") for end in self.action.window)
+        low, high = self._constants(self.action.window, mpf(1), "an end of the window")
         if not low < high:
             raise BoxError(
                 f"the window of {self.action.control.name} is empty: {mpmath.nstr(low)} to {mpmath.nstr(high)}"
@@ -227,14 +229,67 @@ class Landscape:
 
     def box(self, control: mpf) -> tuple[tuple[mpf, mpf], ...]:
         """The bounds on stationary points at ``control``."""
-        values: Mapping[Symbol, Any] = {**self.setup.values, self.action.control.symbol: Float(control, _BOX_DPS)}
         box = []
         for order in self.action.order_parameters:
-            low, high = (_real(S(end).subs(values), f"a bound of {order.symbol}") for end in (order.lower, order.upper))
+            low, high = self._constants((order.lower, order.upper), control, f"a bound of {order.symbol}")
             if not low < high:
                 raise BoxError(f"the box of {order.symbol} is empty: {mpmath.nstr(low)} to {mpmath.nstr(high)}")
             box.append((low, high))
         return tuple(box)
+
+    def _constants(self, formulas: tuple[Expr, ...], control: mpf, what: str) -> tuple[mpf, ...]:
+        """Formulas in the control and the parameters as finite numbers of `_BOX_DPS` digits."""
+        formulas = tuple(map(S, formulas))
+        with mpmath.workdps(_BOX_DPS):
+            try:
+                found = tuple(map(mpf, _emitted(formulas, self.arguments[self.n :], "mpmath")(*self.at((), control))))
+            except (ArithmeticError, ValueError, TypeError):
+                found = (mpmath.nan,)
+        if all(map(mpmath.isfinite, found)):
+            return found
+        values: Mapping[Symbol, Any] = {**self.setup.values, self.action.control.symbol: Float(control, _BOX_DPS)}
+        return tuple(_real(formula.subs(values), what) for formula in formulas)
+
+    @cached_property
+    def edge(self) -> Expr | None:
+        """Where the domain of a single order parameter ends, if its lower bound is a wall: in parameters and control."""
+        (order, *others) = self.action.order_parameters
+        return order.lower if order.edge and not others else None
+
+    def lower(self, control: mpf) -> Coordinates:
+        """The lower bounds of the order parameters at the current precision."""
+        bounds = tuple(S(order.lower) for order in self.action.order_parameters)
+        return tuple(mpf(v) for v in _emitted(bounds, self.arguments[self.n :], "mpmath")(*self.at((), control)))
+
+    def wall(self, control: mpf) -> mpf | None:
+        """The place of the wall if the action is least among its neighbours there, by proven signs; else ``None``.
+
+        Where its slope vanishes, or is not known, the sign a little inside is what counts.
+        """
+        if self.edge is None:
+            return None
+        ((place,), ((low, high),)) = self.lower(control), self.box(control)
+        slopes = self.balls(control, 1)
+        with ctx.workprec(2 * mpmath.mp.prec + _WALL_BITS):
+            here = slopes((ball(place),))[0]
+            if here < 0 or here > 0:
+                return place if here > 0 else None
+            inside = ball(place) + ball(high - low) * Ball(2) ** -_WALL_BITS
+            return place if slopes((inside,))[0] > 0 else None
+
+    def walled(self, control: mpf) -> mpf | None:
+        """The action on the wall where that is a minimum; ``None`` where it is none or not finite."""
+        place = self.wall(control)
+        if place is None:
+            return None
+        try:
+            value = self._valued((place,), control)
+        except (ArithmeticError, ValueError, TypeError):
+            return None
+        return value if mpmath.isfinite(value) else None
+
+    def _valued(self, x: Sequence[mpf], control: mpf) -> mpf:
+        return mpf(_emitted(self.action.value, self.arguments, "mpmath")(*self.at(x, control)))
 
     def images(self, x: Sequence[mpf], control: mpf) -> list[tuple[str, Coordinates]]:
         """The image of ``x`` under each declared symmetry, with its name."""

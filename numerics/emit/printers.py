@@ -371,11 +371,12 @@ _REWRITTEN = (
     *DEFINED_BY,
 )  # a ball decides no condition
 _NUMPY_FUNCTIONS = {
-    **{name: code for name, code in SciPyPrinter._kf.items() if name != "LambertW"},  # which would be complex
+    **SciPyPrinter._kf,
     "Abs": "numpy.abs",
     "Erfc": "scipy.special.erfc",
     "Erfcx": "scipy.special.erfcx",
     "Exp": "numpy.exp",
+    "LambertW": "lambertw",
     "Logaddexp": "numpy.logaddexp",
     "Xlogy": "scipy.special.xlogy",
     "Xlog1py": "scipy.special.xlog1py",

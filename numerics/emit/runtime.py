@@ -36,21 +36,23 @@ def call(function: Function, statements: int, values: Sequence[Any]) -> list[Any
 
 
 def call_numpy(function: Function, statements: int, values: Sequence[ArrayLike]) -> list[Array]:
-    """Evaluate on arrays in blocks; every result has the broadcast shape of the arguments."""
-    arrays = [np.asarray(value, dtype=np.float64) for value in values]
+    """Evaluate on arrays in blocks; every result has the broadcast shape of the arguments and their wider precision."""
+    wide = any(getattr(value, "dtype", None) == np.longdouble for value in values)
+    precision = np.longdouble if wide else np.float64
+    arrays = [np.asarray(value, dtype=precision) for value in values]
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     size = int(np.prod(shape))
     block = max(1 << 10, min(_BLOCK, _BUDGET // (statements + 1)))
     with np.errstate(under="ignore"):  # an exponential that vanishes is no event
         if size <= block:
             results = function(*(array[()] for array in arrays))
-            return _whole(results, shape)
+            return _whole(results, shape, precision)
         flat = [array.reshape(()) if array.size == 1 else np.broadcast_to(array, shape).reshape(-1) for array in arrays]
         outputs: list[Array] = []
         for start in range(0, size, block):
             stop = min(start + block, size)
             results = function(*(array[start:stop] if array.ndim else array[()] for array in flat))
-            outputs = outputs or [np.empty(size) for _ in results]
+            outputs = outputs or [np.empty(size, precision) for _ in results]
             for output, result in zip(outputs, results, strict=True):
                 output[start:stop] = result
     return [output.reshape(shape) for output in outputs]
@@ -67,16 +69,16 @@ def fill_numpy(function: Function, output: Array, values: Sequence[Array | float
                 row[part] = result
 
 
-def _whole(results: Sequence[Any], shape: tuple[int, ...]) -> list[Array]:
+def _whole(results: Sequence[Any], shape: tuple[int, ...], precision: type[np.floating[Any]]) -> list[Array]:
     """Arrays of ``shape`` that share no memory; what was computed anew at every point is taken as it is."""
     if not shape:
-        return [np.asarray(result, dtype=np.float64)[()] for result in results]
+        return [np.asarray(result, dtype=precision)[()] for result in results]
     taken: set[int] = set()
     arrays = []
     for result in results:
         fresh = isinstance(result, np.ndarray) and result.base is None and result.shape == shape
-        if not (fresh and result.dtype == np.float64 and id(result) not in taken):
-            result = np.array(np.broadcast_to(result, shape), dtype=np.float64)[()]
+        if not (fresh and result.dtype == precision and id(result) not in taken):
+            result = np.array(np.broadcast_to(result, shape), dtype=precision)[()]
         taken.add(id(result))
         arrays.append(result)
     return arrays
@@ -101,7 +103,13 @@ def _numpy_piecewise(arguments: tuple[Array, ...], *branches: tuple[Callable[...
     return result.reshape(shape)[()]
 
 
-NUMPY: dict[str, Any] = {"numpy": np, "scipy": scipy, "piecewise": _numpy_piecewise}
+def _numpy_lambertw(u: Array, branch: int = 0) -> Array:
+    """The real branches; nan where they are complex."""
+    value = scipy.special.lambertw(u, branch)
+    return np.where(value.imag == 0, value.real, np.nan)
+
+
+NUMPY: dict[str, Any] = {"numpy": np, "scipy": scipy, "piecewise": _numpy_piecewise, "lambertw": _numpy_lambertw}
 
 
 def call_mpmath(function: Function, statements: int, values: Sequence[object]) -> list[mpmath.mpf]:
