@@ -7,10 +7,10 @@ Crossings are found between interpolated actions of two segments and then locate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations
+from functools import lru_cache, partial
+from itertools import combinations, pairwise
 
 import mpmath
 from mpmath import mpf
@@ -53,65 +53,100 @@ def _are_images(atlas: Atlas, a: Node, b: Node) -> bool:
 
 
 def _crossings(atlas: Atlas, first: Segment, second: Segment) -> Iterator[mpf]:
-    """Where the actions of two segments cross: sampled by interpolation at the nodes of both, then by regula falsi."""
+    """Where the actions of two segments cross: their difference and its slope, interpolated at the nodes of both, tell where
+    to look, and regula falsi finds it.
+    """
     low, high = max(first.low, second.low), min(first.high, second.high)
     if not low < high:
         return
     inner = {node.position[-1] for segment in (first, second) for node in segment.nodes}
     places = sorted({low, high} | {t for t in inner if low < t < high})
-    gaps = [_interpolated(atlas, first, t) - _interpolated(atlas, second, t) for t in places]
-    pairs = zip(places, places[1:], gaps, gaps[1:], strict=False)
-    found = [t for a, b, p, q in pairs if (p < 0) != (q < 0) and (t := _equal(first, second, a, b)) is not None]
+    gaps = [_difference(_interpolated(atlas, first, t), _interpolated(atlas, second, t)) for t in places]
+    exact = partial(_gap, atlas, first, second)
+    found = [
+        t for a, b, p, q in zip(places, places[1:], gaps, gaps[1:], strict=False) for t in _between(exact, a, b, p, q)
+    ]
     if found or not _hinged(atlas, first, second):
         yield from found
     else:
         # In the cusp they cross half-way between the folds, to leading order.
         tenth = (high - low) / 10
-        yield _equal(first, second, low + tenth, high - tenth) or (low + high) / 2
+        yield _zero(lambda t: exact(t)[0], low + tenth, high - tenth) or (low + high) / 2
+
+
+Gap = tuple[mpf, mpf]
+"""The difference of two actions and its slope with the control coordinate."""
+
+
+def _between(exact: Callable[[mpf], Gap], a: mpf, b: mpf, at_a: Gap, at_b: Gap) -> Iterator[mpf]:
+    """The crossings between two places: one where the difference changes sign, two where it turns beyond zero."""
+    places = [a, b]
+    if (at_a[0] < 0) == (at_b[0] < 0):
+        side = -1 if at_a[0] < 0 else 1
+        turns = side * at_a[1] < 0 < side * at_b[1]
+        turn = _zero(lambda t: exact(t)[1], a, b) if turns else None
+        places = [a, turn, b] if turn is not None else []
+    for low, high in pairwise(places):
+        crossing = _zero(lambda t: exact(t)[0], low, high)
+        if crossing is not None:
+            yield crossing
 
 
 def _hinged(atlas: Atlas, first: Segment, second: Segment) -> bool:
-    """Whether two folds join the minima through one saddle, so that their actions cross between the folds.
+    """Whether the ends of what two minima share are folds that join them to one saddle: their actions cross in between.
 
     At each fold the minimum that ends there has the action of the saddle and lies above the other. Close to a critical
     end point the two differ by less than an interpolation resolves.
     """
-    ends = [{id(joint.before), id(joint.after)} for joint in atlas.joints if FOLD in joint.node.events]
-    through = [next(iter(a ^ {id(first)})) for a in ends if id(first) in a]
-    return any({id(second), saddle} in ends for saddle in through)
+    ends = {max(first.low, second.low), min(first.high, second.high)}
+    folds = [joint for joint in atlas.joints if FOLD in joint.node.events and joint.node.position[-1] in ends]
+    saddles = [
+        {id(side) for joint in folds if own in (joint.before, joint.after) for side in (joint.before, joint.after)}
+        for own in (first, second)
+    ]
+    return bool(saddles[0] & saddles[1] - {id(first), id(second)})
 
 
-def _interpolated(atlas: Atlas, segment: Segment, t: mpf) -> mpf:
-    """The action of a segment at ``t``: between near nodes by cubic interpolation with its exact slope, else solved for."""
+def _difference(one: Gap, other: Gap) -> Gap:
+    return one[0] - other[0], one[1] - other[1]
+
+
+def _interpolated(atlas: Atlas, segment: Segment, t: mpf) -> Gap:
+    """The action of a segment and its slope at ``t``: of a cubic between near nodes, else solved for."""
     a, b = segment.near(t)
-    width, n = b.position[-1] - a.position[-1], atlas.landscape.n
+    width = b.position[-1] - a.position[-1]
     if width > _CLOSE and (node := segment.at(t)) is not None:
-        return node.sight.data[()]
-    w = (t - a.position[-1]) / width
-    rise, fall = (
-        node.sight.data[(n,)] * atlas.chart.rate(atlas.chart.control(node.position[-1])) * width for node in (a, b)
-    )
-    start, stop = (1 + 2 * w) * a.sight.data[()] + w * rise, (3 - 2 * w) * b.sight.data[()] - (1 - w) * fall
-    return (1 - w) ** 2 * start + w**2 * stop
+        return _along(atlas, node)
+    w, (p, rise), (q, fall) = (t - a.position[-1]) / width, _along(atlas, a), _along(atlas, b)
+    start, stop = (1 + 2 * w) * p + w * width * rise, (3 - 2 * w) * q - (1 - w) * width * fall
+    slope = 6 * w * (1 - w) * (q - p) / width + (1 - w) * (1 - 3 * w) * rise - w * (2 - 3 * w) * fall
+    return (1 - w) ** 2 * start + w**2 * stop, slope
 
 
-def _equal(first: Segment, second: Segment, low: mpf, high: mpf) -> mpf | None:
-    """The control coordinate between two at which the actions of both segments are equal."""
+def _along(atlas: Atlas, node: Node) -> Gap:
+    """The action at a node and its slope along the branch."""
+    rate = atlas.chart.rate(atlas.chart.control(node.position[-1]))
+    return node.sight.data[()], node.sight.data[(atlas.landscape.n,)] * rate
 
-    def gap(t: mpf) -> mpf:
-        a, b = first.at(t), second.at(t)
-        return mpf("nan") if a is None or b is None else a.sight.data[()] - b.sight.data[()]
 
-    old, new, f_old, f_new = low, high, gap(low), gap(high)
+def _gap(atlas: Atlas, first: Segment, second: Segment, t: mpf) -> Gap:
+    """The difference of the actions of two segments and its slope; nan where one of them is not had."""
+    a, b = first.at(t), second.at(t)
+    return (mpmath.nan, mpmath.nan) if a is None or b is None else _difference(_along(atlas, a), _along(atlas, b))
+
+
+def _zero(function: Callable[[mpf], mpf], low: mpf, high: mpf) -> mpf | None:
+    """A zero of a function between two places at which it has opposite signs, by regula falsi (Illinois)."""
+    old, new, f_old, f_new = low, high, function(low), function(high)
     if mpmath.isnan(f_old) or mpmath.isnan(f_new) or (f_old < 0) == (f_new < 0):
         return None
     for _ in range(60):
         move = -f_new * (new - old) / (f_new - f_old)
-        value = gap(new + move)
+        value = function(new + move)
         if mpmath.isnan(value):
             return None
         old, f_old = (new, f_new) if (value < 0) != (f_new < 0) else (old, f_old / 2)
         new, f_new = new + move, value
-        if abs(move) < mpf("1e-9") * (high - low) or value == 0:
+        if abs(move) < mpf("1e-13") * (high - low) or value == 0:
             break
     return new

@@ -1,7 +1,8 @@
 r"""Covers: every stationary point in the box at one value of the control, and whether that is all of them.
 
 One order parameter: `numerics.line`, a proof. Two: `numerics.plane`, the sum of indices. More: Newton's method from every
-cell of a coarse grid in which all components of the gradient may change sign, without a claim.
+cell of a coarse grid in which all components of the gradient may change sign, and deflated from where the gradient is
+smallest and beside what is known, until nothing new is found (`numerics.deflation`); without a claim.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 import mpmath
 import numpy as np
 from mpmath import mpf
+from scipy.ndimage import minimum_filter
 
 from numerics.balls import ball
 from numerics.cell import APART, COVER_DPS, Chart, Root, solved
-from numerics.grid import axes_of, mixed_cells
+from numerics.deflation import deflated
+from numerics.grid import Array, axes_of, mixed_cells
 from numerics.landscape import Coordinates, Landscape, same
 from numerics.line import on_a_line
 from numerics.plane import on_a_plane
@@ -23,6 +26,8 @@ from numerics.plane import on_a_plane
 __all__ = ["Cover", "Group", "cover", "groups"]
 
 _DECADES, _NODES = 4, 1200
+_ASIDE, _REACH = 0.02, mpf("1e-3")  # of the box: starts beside a root that is known; what may part floats from a root
+_STARTS = 200
 
 
 @dataclass(frozen=True)
@@ -65,14 +70,45 @@ def _space(landscape: Landscape, control: mpf, box: Sequence[tuple[mpf, mpf]]) -
     axes = axes_of(landscape, box, _DECADES, _NODES)
     if floats is None:
         return [], None, True
-    values = floats(np.meshgrid(*(np.array([float(x) for x in axis]) for axis in axes), indexing="ij"))[: landscape.n]
+    nodes = [np.array([float(x) for x in axis]) for axis in axes]
+    values = floats(np.meshgrid(*nodes, indexing="ij"))[: landscape.n]
     roots: list[Root] = []
     for place in np.argwhere(mixed_cells(values)):
         chart = Chart(tuple((axis[k], axis[k + 1]) for axis, k in zip(axes, place, strict=True)))
-        root = solved(landscape, control, chart, chart.centre, COVER_DPS)
-        if root is not None and not any(same(root.x, other.x, root.sizes, APART) for other in roots):
-            roots.append(root)
-    return roots, None, True
+        _add(roots, solved(landscape, control, chart, chart.centre, COVER_DPS))
+    low, high = (np.array([float(side[end]) for side in box]) for end in (0, 1))
+    starts = (_shallow(nodes, values) - low) / (high - low)
+    while True:  # until nothing new is found
+        known = np.array([[float(v) for v in root.x] for root in roots]).reshape(-1, landscape.n)
+        known = (known - low) / (high - low)
+        beside = [known + sign * _ASIDE * side for side in np.eye(landscape.n) for sign in (-1, 1)]
+        new = deflated(floats, np.stack([low, high], axis=1), known, np.concatenate([starts, *beside]))
+        before = len(roots)
+        for start in low + new * (high - low):
+            _add(roots, _near(landscape, control, [mpf(float(v)) for v in start], high - low))
+        if len(roots) == before:
+            return roots, None, True
+
+
+def _add(roots: list[Root], root: Root | None) -> None:
+    if root is not None and not any(same(root.x, other.x, root.sizes, APART) for other in roots):
+        roots.append(root)
+
+
+def _shallow(nodes: Sequence[Array], values: Sequence[Array]) -> Array:
+    """The nodes at which the gradient, each component over its mean size, is smaller than at all around them."""
+    with np.errstate(all="ignore"):
+        size = sum((v / np.nanmean(np.abs(v[np.isfinite(v)]))) ** 2 for v in values)
+    size = np.where(np.isfinite(size), size, np.inf)
+    places = np.argwhere((size == minimum_filter(size, 3, mode="nearest")) & np.isfinite(size))
+    return np.array([[axis[k] for axis, k in zip(nodes, place, strict=True)] for place in places[:_STARTS]])
+
+
+def _near(landscape: Landscape, control: mpf, start: Sequence[mpf], widths: Array) -> Root | None:
+    """The root within a thousandth of the box from ``start``."""
+    reach = [mpf(float(width)) * _REACH for width in widths]
+    chart = Chart(tuple((x - r, x + r) for x, r in zip(start, reach, strict=True)))
+    return solved(landscape, control, chart, chart.inverse(start), COVER_DPS)
 
 
 @dataclass(frozen=True)

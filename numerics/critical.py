@@ -29,7 +29,7 @@ from numerics.points import Number, PhasePoint, Status, Transition, TransitionKi
 from numerics.stationary import cover, measure
 from numerics.systems import critical_end, landau
 
-__all__ = ["critical_end_point"]
+__all__ = ["critical_end_point", "end_point"]
 
 _CUSP, _SMALL, _LARGE, _FAR = "cusp", "small", "large", "far"
 _REACH = 2**32
@@ -187,13 +187,21 @@ def _ahead(curve: Curve, node: Node) -> Node:
 
 
 def _solved(atlas: Atlas, node: Node, digits: int) -> Transition | None:
-    landscape, chart, n = atlas.landscape, atlas.chart, atlas.landscape.n
-    (x, control), size = chart.point(node.position), mpmath.exp(node.position[-1])
-    v = _vector(chart, node)
+    x, control = atlas.chart.point(node.position)
+    return end_point(atlas.landscape, atlas.chart, x, control, mpmath.exp(node.position[-1]), digits)
+
+
+def end_point(
+    landscape: Landscape, chart: Chart, x: Sequence[mpf], control: mpf, size: mpf, digits: int
+) -> Transition | None:
+    """The critical end point near a start; ``None`` where there is none, or some other state lies lower."""
+    n = landscape.n
+    critical = softest(chart, landscape.jet(*landscape.quartic)(x, control, size))[1][0]
+    v = [a * s for a, s in zip(critical, chart.scales, strict=True)]
     dual = [a / s**2 for a, s in zip(v, chart.scales, strict=True)]
     scales = [*chart.scales, chart.unit(control), size, *chart.scales]
     solution = refine(critical_end(landscape, dual), [*x, control, size, *v], digits, scales)
-    if not solution.found or not _is_lowest(atlas, solution):
+    if not solution.found or not _is_lowest(landscape, chart, solution):
         return None
     jet = landscape.jet(*landscape.quartic)
     at, errors = solution.values[: n + 2], solution.errors[: n + 2]
@@ -218,13 +226,13 @@ def _solved(atlas: Atlas, node: Node, digits: int) -> Transition | None:
     )
 
 
-def _is_lowest(atlas: Atlas, solution: Solution) -> bool:
+def _is_lowest(landscape: Landscape, chart: Chart, solution: Solution) -> bool:
     """Whether no other state lies lower: a millionth beside the critical size, where no stationary point is degenerate."""
-    landscape, n = atlas.landscape, atlas.landscape.n
+    n = landscape.n
     x, (control, size) = solution.values[:n], (mpmath.nstr(value, 40) for value in solution.values[n : n + 2])
     beside = _resized(landscape, Rational(size) * (1 + Rational(1, 10**6)))
     terms = {index: value for index, value in beside.jet(((), 4))(x, mpf(control)).items() if len(index) > 1}
-    scale = max(abs(value) * mpmath.fprod(atlas.chart.scales[i] for i in index) for index, value in terms.items())
+    scale = max(abs(value) * mpmath.fprod(chart.scales[i] for i in index) for index, value in terms.items())
     value = beside.slopes(x, mpf(control))[()]
     lowest = min((beside.slopes(y, mpf(control))[()] for y in cover(beside, mpf(control)).points), default=value)
     return bool(lowest >= value - mpf("1e-7") * scale)

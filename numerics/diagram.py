@@ -4,15 +4,15 @@ r"""Phase diagrams: the transitions along one parameter, followed in a second on
 
 Each transition of a state evolution is solved at the next value of the second parameter from its last ones, by
 extrapolation; where that leads elsewhere, a value in between comes first. Curves start at the ends of its range and in
-the middle. Transitions of an action are found anew at each value. Where two curves meet, and where an instability changes
-its order, is told by interpolation.
+the middle. Where two curves meet, and where an instability changes its order, is told by interpolation. Those of an
+action are followed and meet as `numerics.action_diagram` says.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, pairwise
@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from sympy import Rational, Symbol
 
 from derive.state_evolution import StateEvolution
+from numerics.action_diagram import followed
 from numerics.evolution import Evolution
 from numerics.evolution_branches import Fold
 from numerics.evolution_systems import System
 from numerics.evolution_transitions import GONE, Event, solved, spinodal, system_of
-from numerics.points import Number, Status, Transition, TransitionKind, Transitions, justified
+from numerics.points import Number, PhasePoint, Status, Transition, TransitionKind, Transitions, justified
 from numerics.scan import Axis, made_with, transitions_of, with_transitions
 from numerics.store import Record, Store
 
@@ -60,11 +61,19 @@ class Curve:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where two curves cross, or one is tricritical, by name, and the values of both parameters there."""
+    """Where two curves cross, or one is tricritical, by name, and the values of both parameters there.
+
+    A special point of an action is solved: it has a ``kind`` and phases; where it is not ``stable``, another state lies
+    lower.
+    """
 
     curves: tuple[str, ...]
     x: Number
     y: Number
+    kind: str = "meeting"
+    phases: tuple[PhasePoint, ...] = ()
+    stable: bool = True
+    status: Status = Status.OK
 
 
 @dataclass(frozen=True)
@@ -79,8 +88,8 @@ class Diagram:
 
 
 def rows(problem: Problem, axis: Axis) -> int:
-    """How many rows a diagram has: those of a state evolution are followed from several values."""
-    return axis.count * (len(_seeds(axis)) if isinstance(problem, StateEvolution) else 1)
+    """How many records a diagram has: rows, of a state evolution from several values, or with one of special points."""
+    return axis.count * len(_seeds(axis)) if isinstance(problem, StateEvolution) else axis.count + 1
 
 
 def _seeds(axis: Axis) -> dict[str, int]:
@@ -105,24 +114,41 @@ def diagram(
     read from it, others are added as they are solved.
     """
     begin, task = time.perf_counter(), _Rows(problem, parameters, axis, over, digits, solve, store, progress)
-    if not isinstance(problem, StateEvolution):
-        curves = _linked([(y, task.searched(y, "")) for y in axis.values])
-    else:
-        follow, curves = _Follower(problem, task.setup, over, digits), []
+    if isinstance(problem, StateEvolution):
+        follow, curves = _Follower(problem, task.setup, over, digits), list[Curve]()
         for side, place in _seeds(axis).items():
             curves += _by_key(task.followed(side, place, curves, follow))
-    curves = _named(curves)
-    status = next((e.status for curve in curves for _, e in curve.points if e.status is not Status.OK), Status.OK)
-    notes = (
-        *_unseen(problem, axis),
-        *(note for curve in curves for note in (*_ends(axis, curve), *_turns(axis, curve))),
-    )
-    meetings = tuple(
-        Meeting(tuple(curve.name for curve in chosen), *place)
-        for chosen in (*combinations(curves, 1), *combinations(curves, 2))
-        for place in _zeros(_gap(*chosen), digits)
-    )
+        curves = _named(curves)
+        notes = (*_unseen(axis), *(note for curve in curves for note in (*_ends(axis, curve), *_turns(axis, curve))))
+        meetings = tuple(
+            Meeting(tuple(curve.name for curve in chosen), *place)
+            for chosen in (*combinations(curves, 1), *combinations(curves, 2))
+            for place in _zeros(_gap(*chosen), digits)
+        )
+        doubts: list[Status] = []
+    else:
+        known = problem if problem.size is None or problem.size.name != axis.name else replace(problem, size=None)
+        found = followed(known, task.setup, axis, over, digits, lambda y: task.searched(y, "", known), task.say)
+        curves, notes = _named([Curve(_label(places[0][1]), places) for places in found.curves]), found.notes
+        meetings = tuple(
+            Meeting(tuple(curves[k].name for k in on), s.x, s.y, s.kind, s.phases, s.stable, s.status)
+            for s, on in found.specials
+        )
+        task.store_followed(curves, meetings)
+        # What is degenerate in a row is one of the special points, or a note says where.
+        doubts = [one for one in found.doubts if one not in (Status.DEGENERATE, Status.UNDECIDED)]
+    every = (entry.status for curve in curves for _, entry in curve.points)
+    status = _worst([*every, *(m.status for m in meetings), *doubts])
     return Diagram(tuple(curves), meetings, status, notes, time.perf_counter() - begin)
+
+
+def _worst(statuses: Iterable[Status]) -> Status:
+    """The first that is not ok."""
+    return next((status for status in statuses if status is not Status.OK), Status.OK)
+
+
+def _with_worst(row: Row) -> tuple[Row, Status]:
+    return row, _worst(entry.status for entry in row.values())
 
 
 @dataclass(frozen=True)
@@ -141,18 +167,18 @@ class _Rows:
     def setup(self, y: Rational) -> Setup:
         return self.problem.setup({**self.parameters, self.axis.name: y})
 
-    def searched(self, y: Rational, side: str) -> Row:
-        """Every transition at ``y``."""
+    def searched(self, y: Rational, side: str, problem: Problem | None = None) -> tuple[Row, Status]:
+        """Every transition at ``y``, of the problem or of what stands for it, and how the search ended."""
 
-        def row() -> Row:
+        def row() -> tuple[Row, Status]:
             found = self.solve(
-                self.problem,
+                self.problem if problem is None else problem,
                 self.setup(y),
                 digits=self.digits,
                 over=self.over,
-                progress=lambda text: self._say(y, text),
+                progress=lambda text: self.say(y, text),
             )
-            return {f"{side}{k}": entry for k, entry in enumerate(found)}
+            return {f"{side}{k}": entry for k, entry in enumerate(found)}, found.status
 
         return self._kept(y, side, row)
 
@@ -160,28 +186,54 @@ class _Rows:
         """The transitions at a value of the axis that are on none of ``curves``, followed to both ends of it."""
         ys = self.axis.values
         known = [entry for curve in curves for y, entry in curve.points if y == ys[place]]
-        first = self.searched(ys[place], side)
+        first, _ = self.searched(ys[place], side)
         found = [(ys[place], {k: e for k, e in first.items() if not any(_alike(e, other) for other in known)})]
         for further in (ys[place + 1 :], ys[:place][::-1]):
             for y in further:
-                self._say(y, f"following {len(found[-1][1])} transitions")
-                found.append((y, self._kept(y, side, partial(follow.row, tuple(found), y))))
+                self.say(y, f"following {len(found[-1][1])} transitions")
+                found.append((y, self._kept(y, side, partial(self._advanced, follow, tuple(found), y))[0]))
             found.reverse()  # it goes on from the other end
         return found
 
-    def _kept(self, y: Rational, side: str, row: Callable[[], Row]) -> Row:
+    def _advanced(self, follow: _Follower, rows: Sequence[tuple[Rational, Row]], y: Rational) -> tuple[Row, Status]:
+        return _with_worst(follow.row(rows, y))
+
+    def _kept(self, y: Rational, side: str, row: Callable[[], tuple[Row, Status]]) -> tuple[Row, Status]:
         inputs = {**self.setup(y).as_text(), "from": side}
         record = self.store.get("transition set", inputs) if self.store else None
         if record is None:
-            begin, found = time.perf_counter(), row()
-            worst = next((entry.status for entry in found.values() if entry.status is not Status.OK), Status.OK)
-            empty = Record("transition set", inputs, status=worst.value, made_with=made_with(self.problem))
+            begin, (found, status) = time.perf_counter(), row()
+            empty = Record("transition set", inputs, status=status.value, made_with=made_with(self.problem))
             record = replace(with_transitions(empty, found), seconds=time.perf_counter() - begin)
             if self.store is not None:
                 self.store.append([record])
-        return transitions_of(record, self.digits)  # with stored and with fresh rows it goes on from the same numbers
+        # with stored and with fresh rows it goes on from the same numbers
+        return transitions_of(record, self.digits), Status(record.status)
 
-    def _say(self, y: Rational, text: str) -> None:
+    def store_followed(self, curves: Sequence[Curve], meetings: Sequence[Meeting]) -> None:
+        """Add the rows that were followed, not solved anew, and the special points to the store."""
+        if self.store is None:
+            return
+        for y in self.axis.values:
+            if self.store.get("transition set", {**self.setup(y).as_text(), "from": ""}) is None:
+                row = {str(k): entry for k, curve in enumerate(curves) for at, entry in curve.points if at == y}
+                self._kept(y, "followed", partial(_with_worst, row))
+        inputs = {name: text for name, text in self.setup(self.axis.low).as_text().items() if name != self.axis.name}
+        if self.store.get("special points", inputs) is None:
+            values: dict[str, str] = {}
+            errors: dict[str, str] = {}
+            for k, m in enumerate(meetings):
+                values |= {f"{k}.kind": m.kind, f"{k}.curves": ", ".join(m.curves), f"{k}.status": m.status.value}
+                numbers = {self.problem.control.name: m.x, self.axis.name: m.y}
+                for place, phase in enumerate(m.phases):
+                    values[f"{k}.{place}"] = phase.name
+                    numbers |= {f"{place}.{name}": x for name, x in phase.order_parameters.items()}
+                values |= {f"{k}.{name}": number.text for name, number in numbers.items()}
+                errors |= {f"{k}.{name}": number.bound for name, number in numbers.items()}
+            made = made_with(self.problem)
+            self.store.append([Record("special points", inputs, values=values, errors=errors, made_with=made)])
+
+    def say(self, y: Rational, text: str) -> None:
         if self.progress is not None:
             self.progress(f"{self.axis.name} = {y}: {text}")
 
@@ -313,18 +365,6 @@ def _by_key(rows: Sequence[tuple[Rational, Row]]) -> list[Curve]:
     return [Curve(_label(found[0][1]), tuple(found)) for found in points.values()]
 
 
-def _linked(rows: Sequence[tuple[Rational, Row]]) -> list[Curve]:
-    """Transitions of the same name are told apart by their order along the control."""
-    sorted_rows = []
-    for y, row in rows:
-        keyed: Row = {}
-        for entry in sorted(row.values(), key=lambda entry: entry.value.value):
-            place = sum(key.startswith(f"{_label(entry)}#") for key in keyed)
-            keyed[f"{_label(entry)}#{place}"] = entry
-        sorted_rows.append((y, keyed))
-    return _by_key(sorted_rows)
-
-
 def _named(curves: Sequence[Curve]) -> list[Curve]:
     """Curves of one name get a number."""
     names = [curve.name for curve in curves]
@@ -336,9 +376,9 @@ def _named(curves: Sequence[Curve]) -> list[Curve]:
     ]
 
 
-def _unseen(problem: Problem, axis: Axis) -> Iterator[str]:
+def _unseen(axis: Axis) -> Iterator[str]:
     """Where curves are not looked for."""
-    if isinstance(problem, StateEvolution) and axis.count > 1:
+    if axis.count > 1:
         places = [str(axis.values[place]) for place in sorted(_seeds(axis).values())]
         yield f"curves are looked for at {axis.name} = {', '.join(places)} only; one that reaches none of these is not seen"
 
