@@ -1,0 +1,1 @@
+"""Figures of the head that learns to copy."""

@@ -1,0 +1,1 @@
+"""Figures of attention that learns from positions or from meaning."""

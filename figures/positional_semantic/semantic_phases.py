@@ -1,0 +1,132 @@
+r"""Phases of positional and semantic learning in the number of samples and the share of the fixed matrix in the teacher.
+
+.. math:: e_\mathrm{sem}(\alpha_c) = e_\mathrm{pos}(\alpha_c), \qquad
+          \mathrm{mse}_\mathrm{sem}(\alpha_l) = \mathrm{mse}_\mathrm{lin}
+
+Above alpha_c the semantic solution has the lower training loss, above alpha_l also a lower test error than the linear
+positional baseline (claims D3 and D4 of arXiv 2402.03902).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from matplotlib.figure import Figure
+from sympy import Rational
+
+from derive.catalogue import find
+from derive.exact import parse_rational
+from figures.experiments import measured
+from figures.plot import Plot, Work
+from figures.style import BLACK, BLUE, GREEN, VERMILION, logarithmic, sheet
+from figures.table import Cell, Table, made
+from numerics.diagram import diagram
+from numerics.evolution_transitions import transitions
+from numerics.scan import parse_axis
+
+__all__ = ["PLOT"]
+
+THEORY = "positional-semantic"
+_AXIS, _QUICK = "omega=1/10:1/2:5", "omega=3/10:3/10:1"
+_OVER, _NARROW = (Rational(7, 10), Rational(16, 5)), (Rational(11, 10), Rational(17, 10))
+_DIGITS = 4
+_OMEGAS = ("1/10", "3/10", "1/2")
+_ALPHAS = ("0.6", "0.9", "1.5", "2.2", "4")
+_SEEDS, _DIMENSION = 2, 300
+_NAN = float("nan")
+
+
+def compute(work: Work) -> Table:
+    """The lines of transitions, and in full which of both minima that descent reaches has the lower training loss."""
+    return made(
+        PLOT.columns,
+        _rows(work),
+        [THEORY],
+        parameters="sigma=1/2, lambda=1/100, A_11=3/5",
+        **work.seeds(f"0 to {_SEEDS - 1} at d={_DIMENSION}; errors are standard errors over them"),
+    )
+
+
+def _rows(work: Work) -> Iterator[tuple[Cell, ...]]:
+    evolution = find(THEORY).state_evolution()
+    axis = parse_axis(_QUICK if work.quick else _AXIS)
+    found = diagram(evolution, {}, axis, _NARROW if work.quick else _OVER, _DIGITS, transitions, progress=work.say)
+    for curve in found.curves:
+        for omega, entry in curve.points:
+            yield "curve", curve.name, float(omega), float(entry.value), _NAN, _NAN
+    if not work.quick:
+        yield from _experiments(work)
+
+
+def _experiments(work: Work) -> Iterator[tuple[Cell, ...]]:
+    for omega in _OMEGAS:
+        for alpha in _ALPHAS:
+            values = {"omega": omega, "alpha": alpha}
+            ends = [
+                measured(THEORY, values, range(_SEEDS), work.say, d=_DIMENSION, start=start)["e"]
+                for start in ("semantic", "positional")
+            ]
+            gap = ends[0].mean - ends[1].mean
+            error = (sum((end.standard_error or 0.0) ** 2 for end in ends)) ** 0.5
+            yield "experiment", "", float(parse_rational(omega)), float(alpha), gap, error
+
+
+_LOOKS = {
+    "coexistence": (BLACK, "-", r"$\alpha_c$: equal training losses"),
+    "observable-crossing": (GREEN, "--", r"$\alpha_l$: test error of the linear baseline"),
+}
+
+
+def draw(table: Table) -> Figure:
+    """Experiments are full where descent from the semantic start ends lower, open where it does not."""
+    with sheet() as (figure, (axes,)):
+        for name, curve in table.where(what="curve").groups("name"):
+            look = next((look for kind, look in _LOOKS.items() if str(name).startswith(kind)), None)
+            if look is not None and _shown(str(name)):
+                colour, line, label = look
+                marker = "" if len(curve.rows) > 1 else "*"
+                axes.plot(curve["alpha"], curve["omega"], marker=marker, linestyle=line, color=colour, label=label)
+        seen = table.where(what="experiment")
+        if seen.rows:
+            semantic = seen["gap"] < 0
+            for lower, marker, colour, inside, name in (
+                (semantic, "^", VERMILION, VERMILION, "descent: semantic minimum lower"),
+                (~semantic, "o", BLUE, "white", "descent: positional minimum lower"),
+            ):
+                style: dict[str, Any] = {
+                    "color": colour,
+                    "markerfacecolor": inside,
+                    "linestyle": "none",
+                    "markersize": 7,
+                }
+                axes.plot(seen["alpha"][lower], seen["omega"][lower], marker, label=name, **style)
+        axes.set_xlim(0.4, 15)
+        logarithmic(axes.xaxis)
+        axes.set_ylim(0.06, 0.68)
+        axes.set_xlabel(r"training samples per dimension $\alpha = n/d$")
+        axes.set_ylabel(r"share of the fixed matrix in the teacher $\omega$")
+        axes.set_title("Positional and semantic learning")
+        axes.legend(loc="upper center", ncols=2)
+        axes.text(0.47, 0.53, "positional", color="0.35", style="italic")
+        axes.text(5.5, 0.13, "semantic", color="0.35", style="italic")
+    return figure
+
+
+def _shown(name: str) -> bool:
+    """The first curve of its kind, of both solutions that learn."""
+    return (
+        "mixed" not in name
+        and "uninformed" not in name
+        and not (name.startswith("observable") and "positional" in name)
+    )
+
+
+PLOT = Plot(
+    "semantic-phases",
+    "Where the semantic solution takes over from the positional one (alpha_c) and beats the linear baseline (alpha_l), in the"
+    " number alpha of samples per dimension and the share omega of the fixed matrix; marks: gradient descent at d = 300.",
+    ("what", "name", "omega", "alpha", "gap", "error"),
+    compute,
+    draw,
+)

@@ -1,0 +1,1 @@
+"""Figures of any theory: its phases, its bifurcations, its branches."""
