@@ -15,9 +15,11 @@ import signal
 import sys
 import textwrap
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
@@ -52,6 +54,8 @@ ROWS = 9
 """Values of the second parameter of a diagram, where their number is not given."""
 INSIST = 0.2
 """Seconds after which an interrupt that something swallowed is raised again."""
+SHOWN = 5
+"""Points that are not ok which `status` shows."""
 PULSE = 10.0
 """Seconds between two lines of progress where standard error is no terminal."""
 
@@ -256,6 +260,8 @@ def _range(problem: Problem, text: str | None, option: str = "--over") -> tuple[
     """The range of the control in ``--over CONTROL=LO:HI``."""
     if text is None:
         return None
+    from derive.state_evolution import StateEvolution
+
     control = problem.control
     key, _, bounds = text.partition("=")
     ends = bounds.split(":")
@@ -267,9 +273,10 @@ def _range(problem: Problem, text: str | None, option: str = "--over") -> tuple[
         low, high = (control.validate(end) for end in ends)
     if low >= high:
         raise BadInput(f"{option} {text}: the lower end must lie below the upper one")
-    if low <= 0:
+    if low <= 0 and isinstance(problem, StateEvolution):
         raise BadInput(
-            f"{option} {text}: the lower end must be above zero: transitions are sought on a logarithmic scale"
+            f"{option} {text}: the lower end must be above zero: transitions of a state evolution are sought on a"
+            " logarithmic scale"
         )
     return low, high
 
@@ -737,10 +744,27 @@ def _finish(*results: Points | Transitions | Diagram | AsymptoticReport, silent:
     help="The end of the ladder: the largest size, 1e1000 by default; or for a state evolution the smallest or the largest"
     " control, 1e-5 and 1e3 by default.",
 )
+@click.option(
+    "--limit",
+    "towards",
+    metavar="NAME=TO",
+    help="Derive the series of QUANTITY, a kind of transition, an observable that crosses its level or an order parameter,"
+    " as NAME goes to oo, 0, VALUE- or VALUE+.",
+)
+@click.option("--order", type=int, metavar="N", help="Terms of a series with --limit; 3 by default.")
+@click.option("--phase", metavar="NAME", help="The phase whose series it is, with --limit.")
 @_digits
 @_options
 def asymptotics(
-    theory: str, words: tuple[str, ...], upto: str | None, digits: int | None, as_json: bool, quiet: bool
+    theory: str,
+    words: tuple[str, ...],
+    upto: str | None,
+    towards: str | None,
+    order: int | None,
+    phase: str | None,
+    digits: int | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """The derived series at large size, compared with the exact value along a ladder of sizes.
 
@@ -751,18 +775,22 @@ def asymptotics(
         raise BadInput(f"give one quantity at a time, or none for all: {' '.join(names)}")
     values = _pairs(word for word in words if "=" in word)
     entry = _theory(theory)
-    every = entry.asymptotics()
-    if not every:
-        raise BadInput(f"{theory} has no asymptotic series")
+    if towards is None and (order is not None or phase is not None):
+        raise BadInput("--order and --phase go with --limit")
+    every = () if towards else entry.asymptotics()
+    if not towards and not every:
+        raise BadInput(f"{theory} has no series of its own; --limit NAME=TO derives one")
     from numerics import present
     from numerics.asymptotics import chosen, ladder
 
     with _arguments():
-        series = chosen(every, *names)
+        series = () if towards else chosen(every, *names)
         problem, parameters = entry.prepared(values)
         digits = digits or problem.digits
         with _progress(quiet) as progress, _solving():
-            if entry.evolution is None:
+            if towards is not None:
+                reports = [_limit_report(problem, parameters, names, towards, order, phase, upto, digits, progress)]
+            elif entry.evolution is None:
                 size = next(parameter for parameter in problem.parameters if parameter.symbol == problem.size)
                 end = _ladder_end(size, upto or "1e1000")
                 reports = [ladder(problem, one, parameters, end, digits, progress) for one in series]
@@ -778,6 +806,46 @@ def asymptotics(
     else:
         click.echo("\n\n".join(present.report_text(theory, report) for report in reports))
     _finish(*reports, silent=as_json or quiet)
+
+
+def _limit_report(
+    problem: Problem,
+    parameters: Mapping[str, str],
+    names: Sequence[str],
+    towards: str,
+    order: int | None,
+    phase: str | None,
+    upto: str | None,
+    digits: int,
+    progress: Callable[[str], None] | None,
+) -> AsymptoticReport:
+    """The series that is derived for ``--limit``."""
+    from sympy import oo
+
+    from derive.action import EffectiveAction
+    from derive.exact import exact
+    from derive.limits.constant import LimitError
+    from derive.limits.quantity import Limit, named
+    from numerics.limits import limit_report
+
+    if not isinstance(problem, EffectiveAction):
+        raise BadInput("--limit derives series of closed forms; the laws of a state evolution are part of its theory")
+    if not names:
+        raise BadInput(
+            "--limit needs a quantity: coexistence, spinodal, instability, an observable or an order parameter"
+        )
+    kind, observable = named(problem, names[0])
+    limit = Limit.parsed(problem, towards)
+    end = exact(upto or ("1e1000" if limit.to is oo else "1e100"), "--upto")
+    if end < 10:
+        raise BadInput("--upto: a ladder ends at 10 or more, the size or one over the distance from the limit")
+    try:
+        return limit_report(
+            problem, kind, limit, parameters, 3 if order is None else order, observable, phase, end, digits, progress
+        )
+    except LimitError as error:
+        _complain(str(error))
+        raise click.exceptions.Exit(NOT_REACHED) from None
 
 
 def _ladder_end(parameter: Parameter, text: str) -> Rational:
@@ -809,10 +877,11 @@ def diagram(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Curves of every transition in two parameters, and where they meet or change their order.
+    """Curves of every transition in two parameters, and where they end, meet or change their order.
 
-    Of a state evolution, curves are looked for at both ends and in the middle of --y and followed from there: one that
-    reaches none of these is not seen.
+    Curves are looked for at both ends and in the middle of --y and followed from there. Those of an action are traced
+    through their turns, and critical, tricritical, triple and bicritical points on them are solved; one that reaches none
+    of these rows, and no special point of another, is not seen.
     """
     from derive.state_evolution import driven
     from numerics import diagram as room
@@ -855,7 +924,7 @@ def _names(axes: Sequence[str], values: Mapping[str, str]) -> list[str]:
 @contextmanager
 def _store(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator[Store | None]:
     """The record store in ``--out``, which must be new unless the work is resumed; inside, its errors are bad input."""
-    from numerics.store import Store, StoreError
+    from numerics.store import Store, StoreError, UnwritableError
 
     if out is None:
         if resume:
@@ -869,7 +938,11 @@ def _store(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator
                 raise BadInput(
                     f"--out {out}: there are {sum(store.count().values())} records already; give --resume to go on"
                 )
-            yield store
+            try:
+                yield store
+            except UnwritableError as error:
+                _complain(f"--out {out}: {error}; --resume goes on when there is room")
+                raise click.exceptions.Exit(NOT_REACHED) from None
     except (StoreError, OSError) as error:
         raise BadInput(f"--out {out}: {error}") from None
 
@@ -881,6 +954,8 @@ def _store(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator
 @click.option("--out", required=True, type=Folder(), metavar="DIR", help="The record store.")
 @click.option("--resume", is_flag=True, help="Go on with the store that is there.")
 @click.option("--retry", is_flag=True, help="Go on, and solve again what is there and not ok.")
+@click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes of this machine; 1 by default.")
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers solve the points.")
 @_options
 def scan(
     theory: str,
@@ -890,6 +965,8 @@ def scan(
     out: Path,
     resume: bool,
     retry: bool,
+    jobs: int | None,
+    cluster: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -899,10 +976,12 @@ def scan(
     and --retry solves again.
     """
     from numerics import scan as room
+    from numerics import sweep
 
     values, entry = _pairs(words), _theory(theory)
     with _arguments():
-        problem, parameters = entry.prepared(values, _names(axes, values))
+        names = _names(axes, values)
+        problem, parameters = entry.prepared(values, names)
         lines = [room.parse_axis(text) for text in axes]
         points = room.grid(lines)
         # The range of a parameter is an interval: where two corners are good, so is everything between them.
@@ -911,14 +990,18 @@ def scan(
     digits = digits or problem.digits
     meant = room.about(theory, problem, first, lines, digits)
     solve = _solver("minima" if first.control is not None else "transitions", problem)
+    with _arguments():
+        work = sweep.Work(entry.recipe(values, names), solve, digits, meant["expression"])
+        spread = sweep.engine(problem, work, jobs, cluster)
     with (
+        _arguments(),  # a worker refuses what this process could build
         _store(out, meant, resume or retry) as store,
         _bar(quiet, desc="scan", total=int(meant["points"])) as bar,
         _solving(),
     ):
         assert store is not None
         setups = (problem.setup({**parameters, **point}) for point in points)
-        tally = room.scan(problem, setups, solve, store, digits, bar.update, retry)
+        tally = room.scan(problem, setups, solve, store, digits, bar.update, retry, spread)
     if as_json:
         _print_json({"schema": 1, "theory": theory, "out": str(out), **vars(tally)})
     else:
@@ -1126,21 +1209,32 @@ def _measurements(out: Path | None, about: Mapping[str, str], resume: bool) -> I
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @_options
 def status(folder: Path, as_json: bool, quiet: bool) -> None:
-    """What a record store holds: done, failed, left."""
+    """What a record store holds: done, failed, left; and which points failed, and why."""
     from numerics import present
     from numerics.store import Store, StoreError
 
     try:
         store = Store.open(folder)
         about, counts = store.about(), store.count()
+        left = int(about.get("points", 0)) - sum(counts.values())
+        amiss = ({"kind": record.kind, "inputs": record.inputs, "status": record.status} for record in store.failures())
+        if as_json:
+            head = {"schema": 1, "folder": str(folder), "about": about, "records": counts, "left": left}
+            _print_json({**head, "amiss": list(amiss)})
+            return
+        first = list(islice(amiss, SHOWN))
     except (StoreError, OSError) as error:
         raise BadInput(f"{folder}: {error}") from None
-    left = int(about.get("points", 0)) - sum(counts.values())
-    if as_json:
-        _print_json({"schema": 1, "folder": str(folder), "about": about, "records": counts, "left": left})
-    else:
-        click.echo(present.table(("", ""), [*about.items(), *((name, str(count)) for name, count in counts.items())]))
-        click.echo(f"{left} points left")
+    kinds: Counter[str] = Counter()
+    for name, count in counts.items():
+        kinds[name.partition(":")[0]] += count  # without the reason
+    click.echo(present.table(("", ""), [*about.items(), *((kind, str(count)) for kind, count in kinds.items())]))
+    click.echo(f"{left} points left")
+    for one in first:
+        click.echo(f"{', '.join(f'{name}={text}' for name, text in one['inputs'].items())}; {one['status']}")
+    more = sum(counts.values()) - counts.get("ok", 0) - len(first)
+    if more > 0:
+        click.echo(f"and {more} more; --json lists all")
 
 
 @cli.command()
@@ -1170,30 +1264,130 @@ def new(name: str, as_json: bool, quiet: bool) -> None:
 
 @cli.command()
 @click.argument("name")
+@click.argument("words", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--out", required=True, type=Folder(), metavar="DIR", help="Where to write it.")
 @click.option(
-    "--format", "form", default="png", show_default=True, metavar="png|pdf|svg", help="Format of the picture."
+    "--format",
+    "forms",
+    metavar="png|pdf|svg|csv[,...]",
+    help="Formats, png by default and png,pdf of all; csv for the data alone.",
 )
+@click.option("--quick", is_flag=True, help="From stored numbers where there are any, else roughly and in seconds.")
+@click.option(
+    "--from", "source", type=click.Path(path_type=Path), metavar="PATH", help="Draw the data of this file, or folder."
+)
+@click.option(
+    "--theory", metavar="THEORY", help="Of diagram, bifurcation and branches: the theory, with its KEY=VALUE."
+)
+@click.option("--x", metavar="NAME=LO:HI", help="Of the same: the control between two values.")
+@click.option("--y", metavar="NAME=LO:HI:N[:log]", help="Of diagram: the second parameter.")
+@click.option("--store", metavar="DIR", help="Of diagram: the record store of `spinodal diagram` to draw.")
+@click.option("--published", metavar="DIR", help="Of published: the folder of the published tables.")
 @_options
-def figure(name: str, out: Path, form: str, as_json: bool, quiet: bool) -> None:
+def figure(
+    name: str,
+    words: tuple[str, ...],
+    out: Path,
+    forms: str | None,
+    quick: bool,
+    source: Path | None,
+    as_json: bool,
+    quiet: bool,
+    **options: str | None,
+) -> None:
     """Draw the figure NAME (or all of them) and write it with its data beside it."""
     from figures import FIGURES, FORMATS
 
     if name != "all" and name not in FIGURES:
         raise _nearest("figure", name, (*FIGURES, "all"))
-    if form not in FORMATS:
-        raise BadInput(f"--format {form}: give {', '.join(FORMATS)}")
+    wanted = (forms or ("png,pdf" if name == "all" else "png")).split(",")
+    if unknown := [form for form in wanted if form not in (*FORMATS, "csv")]:
+        raise BadInput(f"--format {unknown[0]}: give {', '.join(FORMATS)} or csv, several with commas")
+    chosen, values = {key: text for key, text in options.items() if text is not None}, _pairs(words)
+    from figures.plot import Work, plot, tables
+    from figures.style import saved
+
+    plots = [plot(module) for module in (FIGURES.values() if name == "all" else [FIGURES[name]])]
+    takes = plots[0].options if len(plots) == 1 else ()
+    for option in (*chosen, *(["theory"] if values else [])):
+        if option not in takes:
+            raise BadInput(f"the figure {name} takes no --{option}" + (f" and no {words[0]}" if values else ""))
+    if (chosen or values) and source is not None:
+        raise BadInput("--from draws what is there: give nothing to compute with it")
+    if values and "theory" not in chosen:
+        raise BadInput(f"{words[0]}: parameters go with --theory")
     written = []
-    for module in FIGURES.values() if name == "all" else [FIGURES[name]]:
-        picture = import_module(module).picture()
-        try:
-            written += picture.save(out, form)
-        except OSError as error:
-            raise BadInput(f"--out {out}: {error.strerror}") from None
+    with _arguments(), _bar(quiet, desc="figures", total=len(plots)) as bar, _solving():
+        work = Work(quick, chosen, values, bar.set_postfix_str)
+        for one, table in tables(plots, work, source):
+            try:
+                written += saved(one, table, out, wanted)
+            except OSError as error:
+                raise BadInput(f"--out {out}: {error.strerror}") from None
+            bar.update()
     if as_json:
         _print_json({"schema": 1, "figure": name, "files": [str(path) for path in written]})
     else:
         click.echo("\n".join(f"wrote {path}" for path in written))
+
+
+@cli.command()
+@_setup_arguments
+@_digits
+@click.option("--out", required=True, type=NewFile(), metavar="FILE.html", help="Where the page goes.")
+@click.option("--quick", is_flag=True, help="Only the checks that take no time, and transitions of closed forms only.")
+@_options
+def report(
+    theory: str, words: tuple[str, ...], digits: int | None, out: Path, quick: bool, as_json: bool, quiet: bool
+) -> None:
+    """Write one page that needs no network: model, derivation with its checks, transitions with their certificate."""
+    from derive.action import EffectiveAction
+
+    problem, setup = _problem(theory, words)
+    if setup.control is not None:
+        raise BadInput(f"{problem.control.name} is the control, along which transitions are sought; leave it out")
+    from figures.report import report as page
+
+    entry, digits = _theory(theory), digits or problem.digits
+    reports = list(_run_checks(entry.derivation(), quick, quiet))
+    found, certificate = None, ""
+    if isinstance(problem, EffectiveAction) or not quick:
+        with _progress(quiet) as progress, _solving(), TemporaryDirectory() as nowhere:
+            found = _solver("transitions", problem)(problem, setup, digits=digits, progress=progress)
+            if _certifiable(problem, digits):
+                file = Path(nowhere, "certificate.json")
+                found = _certified(entry, problem, setup, found, digits, file, progress)
+                certificate = file.read_text(encoding="utf-8")
+    text = page(entry, _pairs(words), reports, found, certificate, digits)
+    try:
+        with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
+            draft = Path(scratch, out.name)
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(out)
+    except OSError as error:
+        raise BadInput(f"--out {out}: {error.strerror}") from None
+    failed = sum(not each.passed for each in reports)
+    if as_json:
+        _print_json({"schema": 1, "theory": theory, "file": str(out), "checks": len(reports), "failed": failed})
+    else:
+        click.echo(f"wrote {out}")
+    if failed:
+        _complain(f"{failed} of {len(reports)} checks failed")
+        raise click.exceptions.Exit(NOT_REACHED)
+    if found is not None:
+        _finish(found, silent=as_json or quiet)
+
+
+def _certifiable(problem: Problem, digits: int) -> bool:
+    from derive.action import EffectiveAction
+    from numerics.certify.taylor import UncertifiableError, refuse_uncertifiable
+
+    try:
+        if isinstance(problem, EffectiveAction):
+            refuse_uncertifiable(problem)
+    except UncertifiableError:
+        return False
+    return isinstance(problem, EffectiveAction) and digits <= MOST_CERTIFIED
 
 
 if __name__ == "__main__":

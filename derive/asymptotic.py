@@ -23,7 +23,8 @@ _ROUNDS = 200
 class AsymptoticSeries:
     """A transition at large size: its control is ``scale`` times the sum of ``terms``, the leading one first.
 
-    ``next_term`` is the first term left out. ``kind`` and ``observable`` name the transition as the numerics do.
+    ``next_term`` is the first term left out, None where there is no other. ``kind`` and ``observable`` name the
+    transition as the numerics do.
     ``starts`` holds, for each of its phases, the order parameters to leading order (expressions in size, parameters and
     control). The series holds where the parameters have the values ``holds``. ``steps`` derive it.
     """
@@ -34,7 +35,7 @@ class AsymptoticSeries:
     size: Symbol
     scale: Expr
     terms: tuple[Expr, ...]
-    next_term: Expr
+    next_term: Expr | None
     starts: tuple[tuple[Expr, ...], ...]
     steps: tuple[str, ...]
     observable: str = ""

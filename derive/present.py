@@ -9,17 +9,45 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from sympy import Basic, Function, Symbol, latex, sstr
+from sympy import (
+    Add,
+    Basic,
+    Expr,
+    Function,
+    MatrixExpr,
+    Symbol,
+    Tuple,
+    count_ops,
+    cse,
+    latex,
+    numbered_symbols,
+    preorder_traversal,
+    sstr,
+)
 from sympy.core.function import AppliedUndef
 from sympy.printing.mathml import MathMLPresentationPrinter
 from sympy.printing.pretty.pretty_symbology import pretty_symbol
 
 from derive.derivation import Check, CheckReport, Derivation, Result
 
-__all__ = ["SOURCES", "as_html", "as_json", "as_latex", "as_text", "by_check", "plain_names", "source"]
+__all__ = [
+    "SOURCES",
+    "Folded",
+    "as_html",
+    "as_json",
+    "as_latex",
+    "as_text",
+    "by_check",
+    "folded",
+    "mathml",
+    "plain_names",
+    "source",
+    "verdict",
+]
 
 WIDTH = 110
 """Columns of the text form."""
@@ -35,7 +63,8 @@ def by_check(reports: Iterable[CheckReport]) -> Reports:
     return {(report.step, report.check): report for report in reports}
 
 
-def _verdict(report: CheckReport | None) -> str:
+def verdict(report: CheckReport | None) -> str:
+    """How a check ended, in one word or two."""
     return "not run" if report is None else "pass" if report.passed else "FAIL"
 
 
@@ -87,6 +116,48 @@ def _statement(result: Result) -> str:
     return f"{statement[:LONGEST]} ... ({len(statement)} characters; --expr {result.name!r} prints the right-hand side)"
 
 
+LONG = 40
+"""Operations from which on parts of a formula that recur get names of their own."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A statement as it is read on paper: ``equations`` one by one, in terms of earlier results, and ``parts``, pairs of a
+    name and what it stands for, each in terms of those before it."""
+
+    equations: tuple[tuple[Basic, Basic], ...]
+    parts: tuple[tuple[Symbol, Basic], ...] = ()
+
+
+def folded(result: Result, taken: Iterable[Result] = ()) -> Folded:
+    """The statement of ``result`` with the right-hand sides of the ``taken`` steps, where they stand in it, as their left
+    sides again, and with names for what recurs in it."""
+    left, value = result.step.left, result.value
+    if any(type(node).__module__ == "derive.averages" for node in preorder_traversal(value)):
+        # A name would hide the variables that an average is over.
+        return Folded(((left, value),))
+    for earlier in taken:
+        value = _named(value, earlier.step.left, earlier.value)
+    sides = isinstance(left, Tuple) and isinstance(value, Tuple) and len(left) == len(value)
+    lefts, rights = (list(left), list(value)) if sides else ([left], [value])
+    parts: Sequence[tuple[Symbol, Basic]] = ()
+    plain = not any(right.has(MatrixExpr) or isinstance(right, Tuple) for right in rights)
+    if plain and sum(count_ops(right) for right in rights) > LONG:
+        taken_names = {str(symbol) for side in (left, value) for symbol in side.atoms(Symbol)}
+        names = numbered_symbols("k_", start=1, exclude=[Symbol(name) for name in taken_names])
+        parts, rights = cse(rights, symbols=names, order="none")
+    return Folded(tuple(zip(lefts, rights, strict=True)), tuple(parts))
+
+
+def _named(value: Basic, name: Basic, stands: Basic) -> Basic:
+    """``value`` with ``name`` where ``stands`` is a part of it."""
+    if not (isinstance(name, Symbol | AppliedUndef) and isinstance(stands, Expr) and count_ops(stands) > 3):
+        return value
+    if isinstance(value, Add) and isinstance(stands, Add) and set(stands.args) <= set(value.args):
+        return Add(name, *(set(value.args) - set(stands.args)))
+    return value.xreplace({stands: name})
+
+
 # --- the whole derivation --------------------------------------------------------------------------------------------
 
 
@@ -98,7 +169,7 @@ def as_text(derivation: Derivation, reports: Reports | None = None) -> str:
         lines += _indented(result.reason, 4)
         lines += ["", *_indented(_statement(result), 8), ""]
         for check, report in _outcomes(result, reports or {}):
-            lines += _indented(f"{_verdict(report)}: {check.name} ({_how(check, report)})", 4)
+            lines += _indented(f"{verdict(report)}: {check.name} ({_how(check, report)})", 4)
         blocks.append("\n".join(lines).rstrip())
     return "\n\n".join(blocks)
 
@@ -139,7 +210,7 @@ def as_latex(derivation: Derivation, reports: Reports | None = None) -> str:
         ]
         outcomes = _outcomes(result, reports or {})
         if outcomes:
-            items = (rf"\item {_verdict(report)}: {_plain(check.name)}" for check, report in outcomes)
+            items = (rf"\item {verdict(report)}: {_plain(check.name)}" for check, report in outcomes)
             parts += [r"\begin{itemize}", *items, r"\end{itemize}"]
     return "\n".join([*parts, r"\end{document}"])
 
@@ -179,7 +250,7 @@ def _section(number: int, result: Result, reports: Reports) -> str:
     return "\n".join(
         [
             f"<section>\n<h2>{number}. {escape(result.name)}</h2>\n{_paragraph(result)}",
-            f'<div class="statement">{_math(result.step.left, result.value)}</div>',
+            f'<div class="statement">{mathml(result.step.left, result.value)}</div>',
             f"{_list(_outcomes(result, reports))}</section>",
         ]
     )
@@ -197,17 +268,19 @@ class _MathML(MathMLPresentationPrinter):  # type: ignore[misc]  # SymPy carries
         return pretty_symbol(type(e).__name__) if isinstance(e, AppliedUndef) else str(super().mathml_tag(e))
 
 
-def _math(left: Basic, right: Basic) -> str:
-    spoken = plain_names(left, (*_WORDS, *_CHARACTERS))
-    sides = "<mo>=</mo>".join(_MathML().doprint(side) for side in (spoken, right))
-    sides = sides.replace("<mo>-</mo>", "<mo>&minus;</mo>").replace("&ExponentialE;", "e")
-    return f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"><mrow>{sides}</mrow></math>'
+def mathml(*sides: Basic, display: bool = True) -> str:
+    """``left = right``, or one expression alone, as presentation MathML in a line of its own or of a text."""
+    spoken = (plain_names(side, (*_WORDS, *_CHARACTERS)) for side in sides)
+    text = "<mo>=</mo>".join(_MathML().doprint(side) for side in spoken)
+    text = text.replace("<mo>-</mo>", "<mo>&minus;</mo>").replace("&ExponentialE;", "e")
+    block = ' display="block"' if display else ""
+    return f'<math xmlns="http://www.w3.org/1998/Math/MathML"{block}><mrow>{text}</mrow></math>'
 
 
 def _list(outcomes: Sequence[tuple[Check, CheckReport | None]]) -> str:
     mark = {"pass": "pass", "FAIL": "fail", "not run": "open"}
     items = (
-        f'<li class="{mark[_verdict(report)]}">{escape(check.name)} ({escape(_how(check, report))})</li>'
+        f'<li class="{mark[verdict(report)]}">{escape(check.name)} ({escape(_how(check, report))})</li>'
         for check, report in outcomes
     )
     return f"<ul>{''.join(items)}</ul>\n" if outcomes else ""
@@ -234,7 +307,7 @@ def as_json(derivation: Derivation, reports: Reports | None = None) -> dict[str,
 
 
 def _check_json(check: Check, report: CheckReport | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": check.name, "evaluator": check.evaluator, "result": _verdict(report).lower()}
+    row: dict[str, Any] = {"name": check.name, "evaluator": check.evaluator, "result": verdict(report).lower()}
     if report is not None:
         row |= {"detail": report.detail, "seconds": round(report.seconds, 3)}
     return row

@@ -31,7 +31,7 @@ from numerics.points import Number, Status, Transition, Transitions
 from numerics.systems import coexistence, crossing
 from numerics.transitions import transitions
 
-__all__ = ["AsymptoticReport", "Rung", "chosen", "equal_sizes", "ladder", "size_text", "sizes"]
+__all__ = ["AsymptoticReport", "Rung", "chosen", "compared", "equal_sizes", "ladder", "size_text", "sizes", "stable"]
 
 Sided = tuple[EffectiveAction, AsymptoticSeries]
 """An action and the series of one of its transitions."""
@@ -90,6 +90,8 @@ def chosen(series: Sequence[Described], name: str | None = None) -> tuple[Descri
 
 def size_text(size: Rational) -> str:
     """``1e100`` for a power of ten from 10^4 on, ``1e-2`` for one below one, else the number."""
+    if size < 0:
+        return f"-{size_text(-size)}"
     text = str(max(size, 1 / size))
     power = len(text) - 1
     if size < 1:
@@ -294,7 +296,8 @@ class _Case:
 
     def _from_engine(self) -> Iterator[Vector]:
         for entry in self._of_engine:
-            where = [value for phase in entry.phases for value in phase.order_parameters.values()]
+            phases = entry.phases[: len(self.series.starts)]  # where two phases become one, one place is started from
+            where = [value for phase in phases for value in phase.order_parameters.values()]
             yield [*(number.value for number in where), entry.value.value]
 
     def _refined(self, start: Vector, digits: int) -> Solution | None:
@@ -327,36 +330,55 @@ class _Case:
         with mpmath.workdps(max(solution.dps, _START_DPS)):
             points = [solution.values[i : i + n] for i in range(0, len(solution.values) - 1, n)]
             spectra = [eigen(hessian(self.landscape.slopes(point, control), n))[0] for point in points]
-            if self.series.kind == "instability":
-                slopes = gradient(self.landscape.slopes(points[0], control), n)
-                return all(slope == 0 for slope in slopes) and all(value > 0 for value in spectra[0][1:])
-            apart = all(abs(a - b) > max(abs(a), abs(b)) / 2**20 for a, b in zip(points[0], points[-1], strict=True))
-            return all(spectrum[0] > 0 for spectrum in spectra) and (len(points) == 1 or apart)
+            if self.series.kind == "instability" and any(gradient(self.landscape.slopes(points[0], control), n)):
+                return False
+            return stable(self.series.kind, points, spectra)
 
     def rung(self, solution: Solution, digits: int) -> Rung:
         """The comparison, at the precision of the solution."""
         value, error = solution.values[-1], solution.errors[-1]
         with mpmath.workdps(solution.dps):
-            scale, *terms, following = self.numbers(self.series.scale, *self.series.terms, self.series.next_term)
-            ratio, partial, error_ratio = value / scale, sum(terms, mpf(0)), error / scale
-            rounding = abs(ratio) * mpmath.eps * 2**6
-            short = min(digits, _GUARD // 2)
+            series = self.series
+            following = () if series.next_term is None else (series.next_term,)
+            numbers = self.numbers(series.scale, *series.terms, *following)
+            return compared(numbers, len(series.terms), self._size, value, error, digits, solution.status)
 
-            def exact(number: mpf, width: int = digits) -> Number:
-                return Number(number, rounding, width)
 
-            difference = ratio - partial
-            return Rung(
-                size=self._size,
-                value=Number(value, error, digits),
-                ratio=Number(ratio, error_ratio + rounding, digits),
-                leading=exact(terms[0]),
-                partial=exact(partial),
-                difference=Number(difference, error_ratio + rounding, short),
-                next_term=exact(following, short),
-                explained=Number(difference / following, abs((error_ratio + rounding) / following), short),
-                status=solution.status,
-            )
+def stable(kind: str, points: Sequence[Sequence[mpf]], spectra: Sequence[Vector]) -> bool:
+    """Whether ``points`` are distinct minima, by the ascending eigenvalues of their Hessians, of which the lowest vanishes
+    at the end of a minimum.
+    """
+    if kind in ("instability", "spinodal"):
+        return all(value > 0 for value in spectra[0][1:])
+    apart = all(abs(a - b) > max(abs(a), abs(b)) / 2**20 for a, b in zip(points[0], points[-1], strict=True))
+    return all(spectrum[0] > 0 for spectrum in spectra) and (len(points) == 1 or apart)
+
+
+def compared(
+    numbers: Sequence[mpf], count: int, size: Rational, value: mpf, error: mpf, digits: int, status: Status
+) -> Rung:
+    """An exact ``value`` beside the ``numbers`` of a series: its scale, ``count`` terms and, if known, the next one."""
+    scale, *terms = numbers[: count + 1]
+    following = numbers[count + 1] if len(numbers) > count + 1 else None
+    ratio, partial, error_ratio = value / scale, sum(terms, mpf(0)), error / abs(scale)
+    rounding = abs(ratio) * mpmath.eps * 2**6
+    short = min(digits, _GUARD // 2)
+
+    def exact(number: mpf, width: int = digits) -> Number:
+        return Number(number, rounding, width)
+
+    difference, doubt = ratio - partial, error_ratio + rounding
+    return Rung(
+        size=size,
+        value=Number(value, error, digits),
+        ratio=Number(ratio, doubt, digits),
+        leading=exact(terms[0]),
+        partial=exact(partial),
+        difference=Number(difference, doubt, short),
+        next_term=None if following is None else exact(following, short),
+        explained=None if following is None else Number(difference / following, abs(doubt / following), short),
+        status=status,
+    )
 
 
 def _polished(system: System, start: Vector, digits: int, scales: Vector, size: Rational) -> Solution:

@@ -2,7 +2,8 @@ r"""All branches of stationary points of an action over a window of its control.
 
 .. math:: \nabla F(x; \lambda) = 0 \quad\text{for}\quad \lambda \in [\lambda_-, \lambda_+]
 
-Covers at several values of the control, the ends of the window among them, start the branches; each is traced both ways;
+Covers at several values of the control, the ends of the window among them, start the branches, and for one order parameter
+at every number of sign changes of the slope that is met on a finer grid of them; each branch is traced both ways;
 branches that cross another one are also entered at the crossing. Further covers then have to find nothing that is not on
 a branch. Along a branch the index of the point changes only at folds and bifurcations, which cut it into `Segment`s: over
 each, the control is monotone.
@@ -16,6 +17,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import mpmath
+import numpy as np
 from mpmath import mpf
 
 from numerics.continuation import Branch, Curve, Ended, Event, Node, Sight, corrected, locate, start, trace
@@ -24,12 +26,25 @@ from numerics.landscape import Coordinates, Landscape, close, gradient, hessian,
 from numerics.newton import RESOLUTION, Vector, determinant, dot, eigen, linear_solve, negative_eigenvalues, norm
 from numerics.stationary import Cover, bracket, cover, groups, working_digits
 
-__all__ = ["BIFURCATION", "FOLD", "Atlas", "Chart", "Joint", "Progress", "Segment", "chart", "softest", "survey"]
+__all__ = [
+    "BIFURCATION",
+    "FOLD",
+    "LINES",
+    "Atlas",
+    "Chart",
+    "Joint",
+    "Progress",
+    "Segment",
+    "chart",
+    "softest",
+    "survey",
+]
 
 FOLD, BIFURCATION = "fold", "bifurcation"
 _LOW, _HIGH = "low", "high"
 _COVERS = {1: 6, 2: 5, 3: 4}
 _ROUNDS = 3
+LINES, _MOST_STRETCHES = 256, 12
 
 Progress = Callable[[str], None]
 
@@ -188,8 +203,8 @@ class Joint:
 class Atlas:
     """Every branch found in a window from ``covers`` covers, and whether these confirm that they are all.
 
-    ``isolated`` is false where stationary points fill curves, which are no branches; ``untraced`` are the degenerate points
-    in the covers that lie on none.
+    ``isolated`` is false where stationary points fill curves, which are no branches; ``degenerate`` are the points of the
+    covers at which the Hessian is singular, each with its control.
     """
 
     landscape: Landscape
@@ -200,12 +215,17 @@ class Atlas:
     complete: bool
     dps: int
     isolated: bool = True
-    untraced: int = 0
+    degenerate: tuple[tuple[Coordinates, mpf], ...] = ()
 
     @property
     def lost(self) -> int:
         """The branches that could not be followed to an end of the window, to another branch or back to their start."""
         return sum(bool({Ended.STALLED, Ended.LONG} & set(branch.ended)) for branch in self.branches)
+
+    @cached_property
+    def untraced(self) -> int:
+        """The degenerate points that lie on no branch."""
+        return sum(not self.holds(*place) for place in self.degenerate)
 
     @property
     def skipped(self) -> list[tuple[mpf, mpf]]:
@@ -260,9 +280,19 @@ class Atlas:
         known = [(segment, node) for segment, node in found if node is not None]
         return sorted(known, key=lambda pair: pair[1].sight.data[()])
 
+    def walled(self, node: Node) -> mpf | None:
+        """The action on the wall at the control of ``node``; ``None`` where that is no minimum, or is the node itself."""
+        x, control = self.chart.point(node.position)
+        wall = self.landscape.wall(control)
+        if wall is None or close(x, (wall,), self.chart.scales):
+            return None
+        return self.landscape.walled(control)
+
     def is_lowest(self, node: Node, *own: Segment) -> bool:
         """Whether no minimum at the control of ``node``, those on its ``own`` segments aside, has a lower action."""
-        value = node.sight.data[()]
+        value, wall = node.sight.data[()], self.walled(node)
+        if wall is not None and value - wall > mpf(10) ** (-self.curve.digits // 2) * max(abs(value), abs(wall)):
+            return False
         return all(
             value <= other.sight.data[()] for segment, other in self.minima(node.position[-1]) if segment not in own
         )
@@ -339,6 +369,7 @@ def survey(
     with mpmath.workdps(dps):
         count = _COVERS[min(landscape.n, 3)]
         inner = _places(low, high, count, "0.53")
+        inner += _stretches(landscape, low, high, (*inner, low, high))
         covers = [_covered(landscape, control, progress) for control in (*inner, low, high)]
         frame = chart(landscape, low, high, covers)
         atlas = _traced(Atlas(landscape, frame, stationarity(landscape, frame, digits), (), 0, True, dps), covers)
@@ -352,6 +383,32 @@ def survey(
                 break
             count *= 2
     return atlas
+
+
+def _stretches(landscape: Landscape, low: mpf, high: mpf, known: Sequence[mpf]) -> list[mpf]:
+    """A control in each stretch that holds none of the ``known`` ones and over which the slope in one order parameter changes
+    sign a number of times that it does not change beside it: there a branch begins and ends. The longest stretches first.
+    """
+    if landscape.n > 1:
+        return []
+    controls = _places(low, high, LINES, "0.507")
+    counts = [_sign_changes(landscape, control) for control in controls]
+    cuts = [0, *(k for k in range(1, LINES) if counts[k] != counts[k - 1]), LINES]
+    ends = [low, *((controls[k - 1] + controls[k]) / 2 for k in cuts[1:-1]), high]
+    unseen = [
+        (a, b) for a, b in pairwise(cuts) if not any(ends[cuts.index(a)] <= c <= ends[cuts.index(b)] for c in known)
+    ]
+    return [controls[(a + b) // 2] for a, b in sorted(unseen, key=lambda cut: cut[0] - cut[1])[:_MOST_STRETCHES]]
+
+
+def _sign_changes(landscape: Landscape, control: mpf) -> int:
+    """How often the slope in one order parameter changes sign on a grid over its box; zero where floats cannot tell."""
+    evaluate, (box,) = landscape.field(control), landscape.box(control)
+    low, high = map(float, box)
+    if evaluate is None or not np.isfinite(high - low):
+        return 0
+    positive = evaluate([np.linspace(low, high, LINES)])[0] > 0
+    return int(np.count_nonzero(positive[1:] != positive[:-1]))
 
 
 def _places(low: mpf, high: mpf, count: int, offset: str) -> list[mpf]:
@@ -370,7 +427,7 @@ def _covered(landscape: Landscape, control: mpf, progress: Progress | None) -> C
 
 def _traced(atlas: Atlas, covers: Sequence[Cover]) -> Atlas:
     """``atlas`` with the branches of those points in ``covers`` that it does not hold yet, and of those that cross them."""
-    degenerate: list[tuple[Coordinates, mpf]] = []
+    degenerate = list(atlas.degenerate)
     for found in covers:
         for group in groups(atlas.landscape, found):
             if group.degenerate:
@@ -379,8 +436,7 @@ def _traced(atlas: Atlas, covers: Sequence[Cover]) -> Atlas:
                 atlas = _with(atlas, _both_ways(atlas, start(atlas.curve, atlas.chart.scaled(group.x, found.control))))
         complete, isolated = atlas.complete and found.complete is not False, atlas.isolated and found.isolated
         atlas = replace(atlas, covers=atlas.covers + 1, complete=complete, isolated=isolated)
-    atlas = _entered(atlas)
-    return replace(atlas, untraced=atlas.untraced + sum(not atlas.holds(*place) for place in degenerate))
+    return _entered(replace(atlas, degenerate=tuple(degenerate)))
 
 
 def _with(atlas: Atlas, branch: Branch) -> Atlas:

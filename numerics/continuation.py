@@ -171,7 +171,7 @@ def locate(
         move = (old - new) / 2 if iteration % 5 == 4 else -f_new * (new - old) / (f_new - f_old)
         node = corrected(curve, base, new + move)
         if node is None:
-            return best
+            return _approached(curve, base, new + move, step, value, ends, tolerance) or best
         best, found = node, value(node)
         if (
             found == 0
@@ -185,6 +185,27 @@ def locate(
             f_old *= min(1 - found / f_new, mpf(1) / 2) if steep else mpf(1) / 2
         new, f_new = new + move, found
     return best
+
+
+def _approached(
+    curve: Curve,
+    base: Node,
+    place: mpf,
+    step: mpf,
+    value: Callable[[Node], mpf],
+    ends: tuple[mpf, mpf],
+    tolerance: mpf,
+) -> Node | None:
+    """The zero at about ``place``, where Newton does not contract, from a node nearer to it.
+
+    Where branches cross, the prediction has to be nearer to its own: it misses that by the square of the distance.
+    """
+    nearer = corrected(curve, base, place * 7 / 8)
+    if nearer is None or (value(nearer) < 0) != (ends[0] < 0):
+        return None
+    if abs(place) <= tolerance:
+        return nearer
+    return locate(curve, nearer, step - place * 7 / 8, value, (value(nearer), ends[1]), tolerance) or nearer
 
 
 def trace(

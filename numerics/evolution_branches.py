@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
 from numerics.evolution_systems import Root, System
+from numerics.fixed_point import Outcome
 from numerics.sectors import Solution, located
 
 if TYPE_CHECKING:
@@ -29,7 +30,19 @@ if TYPE_CHECKING:
 
     from derive.state_evolution import Sector
 
-__all__ = ["LONGEST", "Branch", "Fold", "Station", "branches", "crossings", "growths", "larger", "pitchforks"]
+__all__ = [
+    "LONGEST",
+    "Branch",
+    "Fold",
+    "Station",
+    "Survey",
+    "branches",
+    "crossings",
+    "growths",
+    "larger",
+    "pitchforks",
+    "surveyed",
+]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -51,14 +64,14 @@ _STEP = 1e-3
 class Station:
     """A solution of a branch with what its events want to know.
 
-    ``growths`` are those of the overlaps that vanish in the sector, ``ratios`` observables over their levels.
+    ``growths`` are those of the overlaps that vanish in the sector, ``excess`` is that of observables over their levels.
     """
 
     control: float
     x: Array
     potential: float
     growths: dict[str, float]
-    ratios: dict[str, float]
+    excess: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -104,11 +117,28 @@ class Fold:
     place: int
 
 
+class Survey(NamedTuple):
+    """The branches in a window and their folds, and the searches that came to no end."""
+
+    branches: tuple[Branch, ...]
+    folds: tuple[Fold, ...]
+    open: tuple[Solution, ...]
+
+
 def branches(
     evolution: Evolution, low: float, high: float, say: Progress
 ) -> tuple[tuple[Branch, ...], tuple[Fold, ...]]:
-    """The branches between two controls, followed from the solutions at a few controls in between, and their folds."""
+    """The branches between two controls and their folds: see `surveyed`."""
+    return surveyed(evolution, low, high, say)[:2]
+
+
+def surveyed(evolution: Evolution, low: float, high: float, say: Progress) -> Survey:
+    """The branches between two controls, followed from the solutions at a few controls in between, and their folds.
+
+    Where searches in a sector end without a result and no branch of it is known, more controls are tried.
+    """
     name, found, folds = evolution.theory.control.name, list[Branch](), list[Fold]()
+    open_: list[Solution] = []
 
     def follow(curve: _Curve, ys: Sequence[Array], lost: Sequence[float]) -> None:
         pieces, turns = curve.parted(ys, lost)
@@ -116,11 +146,16 @@ def branches(
         folds.extend(turns)
 
     places = np.geomspace(low, high, 8 * _SEEDS + 1)
-    for seed in (*places[4::8], places[-2]):
-        if seed == places[-2] and {s for s in evolution.theory.sectors if s.vanishing} <= {b.sector for b in found}:
+    for seed in (*places[4::8], places[-2], *places[2::4], *places[1::2]):
+        known = {branch.sector for branch in found}
+        late = seed == places[-2] and not {s for s in evolution.theory.sectors if s.vanishing} <= known
+        unknown = any(run.sector not in known for run in open_)
+        if seed not in places[4::8] and not late and not unknown:
             continue  # what begins to exist late is not missing
         say(f"looking for branches at {name} = {seed:.3g}")
-        for solution in located(evolution, float(seed), evolution.ladder[0]).found:
+        search = located(evolution, float(seed), evolution.ladder[0])
+        open_ += [run for run in search.lost if run.run.outcome in (Outcome.LONG, Outcome.CYCLE)]
+        for solution in search.found:
             if not any(_passes(evolution, branch, solution.x, solution.control) for branch in found):
                 say(f"following the {solution.sector.name} branch from {name} = {seed:.3g}")
                 curve = _Curve(evolution, solution.sector, low, high)
@@ -136,7 +171,7 @@ def branches(
                 continue
             say(f"following the {sector.name} branch from {name} = {start.control:.3g}")
             follow(curve, *curve.away(start, overlap))
-    return tuple(found), tuple(folds)
+    return Survey(tuple(found), tuple(folds), tuple(open_))
 
 
 def pitchforks(branch: Branch) -> Iterator[tuple[Symbol, float]]:
@@ -258,21 +293,19 @@ class _Curve:
 
     def _walk(self, start: Array, slope: Array, before: Array) -> Iterator[Array]:
         """Points after ``start``, away from ``before``, until an end of the branch or where it is lost."""
-        rule, length, last = self.evolution.ladder[0], LONGEST / 2, len(start) - 1
+        length, last = LONGEST / 2, len(start) - 1
         met, preference = [self.coordinates(before), self.coordinates(start)], _CONTROL
         while length > _SHORTEST and len(met) < _MOST:
             here, predicted = met[-1], _extrapolated(met[-3:], length)
-            edge = min(max(predicted[last], math.log(self.low)), math.log(self.high))
-            beyond = bool(edge != predicted[last])
-            if beyond:
-                predicted = here + (predicted - here) * (edge - here[last]) / (predicted[last] - here[last])
-                predicted[last] = edge
+            predicted, beyond = self._cut(here, predicted)
             weights = np.append(np.ones(last), preference)
             place = last if beyond else int(np.argmax(np.abs(predicted - here) * weights))
-            y = self.point(predicted)
-            system = self.system(place, float(y[place]))
-            root = system.solved(y, rule, _pinned(slope, system, y, place))
+            root = self._onward(predicted, place, slope)
             c = self.coordinates(root.y) if root.found else np.full_like(here, np.inf)
+            cut, beyond = self._cut(here, c) if root.found and not beyond else (c, False)
+            if beyond:  # a step in an overlap may lead out of the window
+                predicted, root = cut, self._onward(cut, last, slope)
+                c = self.coordinates(root.y) if root.found else np.full_like(here, np.inf)
             off = np.max(np.abs(c - predicted)) > max(_DRIFT * length, _LEAST)
             if off or not _ahead(here, c, predicted) or np.any(np.sign(c[:-1]) != np.sign(here[:-1])):
                 length, preference = length / 3, 0.0 if last else _CONTROL  # the control may be about to turn
@@ -283,6 +316,21 @@ class _Curve:
             if self._arrived(root.y, met[-2]):
                 return
             length, preference = min(LONGEST, 1.6 * length), _CONTROL
+
+    def _cut(self, here: Array, there: Array) -> tuple[Array, bool]:
+        """``there``, in coordinates, or where the line to it leaves the window; and whether it does."""
+        edge = min(max(there[-1], math.log(self.low)), math.log(self.high))
+        if edge == there[-1] or abs(edge - there[-1]) < 1e-9:
+            return there, False
+        cut = here + (there - here) * (edge - here[-1]) / (there[-1] - here[-1])
+        cut[-1] = edge
+        return cut, True
+
+    def _onward(self, predicted: Array, place: int, slope: Array) -> Root:
+        """The solution that has the predicted coordinate at ``place``."""
+        y = self.point(predicted)
+        system = self.system(place, float(y[place]))
+        return system.solved(y, self.evolution.ladder[0], _pinned(slope, system, y, place))
 
     def parted(self, ys: Sequence[Array], lost: Sequence[float]) -> tuple[list[Branch], list[Fold]]:
         """The branches between turns of the control, and the folds there."""
@@ -307,24 +355,24 @@ class _Curve:
         return float(max(values[np.abs(values.imag) <= 1e-6 * np.abs(values)].real, default=-np.inf))
 
     def station(self, y: Array) -> Station:
-        evolution, rule, (ratios, growing) = self.evolution, self.evolution.ladder[0], self._watched
+        evolution, rule, (excess, growing) = self.evolution, self.evolution.ladder[0], self._watched
         x, control = self.at(y)
-        expressions = (evolution.theory.potential, *ratios.values(), *growing.values())
+        expressions = (evolution.theory.potential, *excess.values(), *growing.values())
         potential, *values = map(float, evolution.evaluated(expressions, x, control, rule))
-        found = dict(zip((*ratios, *growing), values, strict=True))
+        found = dict(zip((*excess, *growing), values, strict=True))
         together = (
             growths(evolution, self.sector, x, control, rule) if len(growing) < len(self.sector.vanishing) else {}
         )
         own = {overlap.name: found[overlap] for overlap in growing}
-        return Station(control, x, potential, together | own, {name: found[name] for name in ratios})
+        return Station(control, x, potential, together | own, {name: found[name] for name in excess})
 
     @cached_property
     def _watched(self) -> tuple[dict[str, Expr], dict[Symbol, Expr]]:
-        """Observables over their levels, and the growth of each overlap that vanishes and grows by itself."""
+        """Observables less their levels, and the growth of each overlap that vanishes and grows by itself."""
         theory = self.evolution.theory
-        ratios = {o.name: o.value / o.crossover for o in theory.observables if o.crossover is not None}
+        excess = {o.name: o.value - o.crossover for o in theory.observables if o.crossover is not None}
         alone = [overlap for overlap in self.sector.vanishing if larger(self.evolution, self.sector, overlap)]
-        return ratios, {overlap: theory.growth(overlap) for overlap in alone}
+        return excess, {overlap: theory.growth(overlap) for overlap in alone}
 
 
 def _ahead(here: Array, there: Array, predicted: Array) -> bool:

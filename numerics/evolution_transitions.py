@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from derive.action import SetupError
 from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
-from numerics.evolution_branches import LONGEST, Branch, Fold, branches, crossings, growths, larger, pitchforks
+from numerics.evolution_branches import LONGEST, Branch, Fold, Survey, crossings, growths, larger, pitchforks, surveyed
 from numerics.evolution_systems import Condition, Root, System, refined
 from numerics.points import Number, PhasePoint, Status, Transition, TransitionKind, Transitions, justified, number
+from numerics.sectors import TRIVIAL, from_nothing, has_nothing, nothing_there
 
 if TYPE_CHECKING:
     from sympy import Symbol
@@ -43,6 +45,9 @@ _ALIKE = 1.5  # the ratio of curvatures at two distances from a pitchfork, at mo
 _CENTRED, _STILL = 1e-9, 1e-7  # relative to the control: what the vertex of a parabola leaves of a fold
 _AWAY = 6.0  # of the distance of three solutions: as far as the vertex of their parabola may lie
 _ROUNDS = 6
+_PLACES = 33
+_NEXT_TO = 0.02
+_TINY = 1e-3  # a relative step in the control
 GONE = 1e-3
 """Of its scale: an overlap this small has left its sector."""
 
@@ -89,17 +94,29 @@ def transitions(
         raise SetupError(
             f"transitions are sought in the logarithm of {name}: give 0 < low < high, not {low:g} and {high:g}"
         )
-    seen, traced = events(evolution, low, high, say)
+    seen, survey = events(evolution, low, high, say)
     found = []
     for place, event in enumerate(seen):
         say(f"solving transition {place + 1} of {len(seen)}: {event.kind}")
         found.append(solved(event, digits)[0])
+    found += _from_nothing(evolution, low, high, digits)
     entries = tuple(sorted(found, key=lambda entry: entry.value.value))
     worst = [entry.status for entry in entries if entry.status is not Status.OK]
-    notes = [f"no transition between {name} = {low:g} and {high:g}"] if not entries else []
-    notes += [
-        f"the {branch.sector.name} branch was lost at {name} = {end:.4g}" for branch in traced for end in branch.lost
+    ends = [float(entry.value.value) for entry in entries if any(phase.name == TRIVIAL for phase in entry.phases)]
+    lost = [
+        (branch.sector.name, end)
+        for branch in survey.branches
+        for end in branch.lost
+        if not any(abs(math.log(end / place)) < _NEXT_TO for place in ends)  # there it ends in the trivial solution
     ]
+    known = {branch.sector for branch in survey.branches}
+    if (lost and not entries) or any(run.sector not in known for run in survey.open):
+        worst.append(Status.UNRESOLVED)
+    notes = [f"no transition between {name} = {low:g} and {high:g}"] if not entries else []
+    notes += [f"the {sector} branch was lost at {name} = {end:.4g}" for sector, end in lost]
+    for sector in dict.fromkeys(run.sector.name for run in survey.open):
+        places = dict.fromkeys(f"{run.control:.4g}" for run in survey.open if run.sector.name == sector)
+        notes.append(f"searches in {sector} came to no end at {name} = {', '.join(places)}: no solution is known there")
     notes += [
         f"the order of the {entry.title} at {name} = {entry.value} is undecided"
         for entry in entries
@@ -116,14 +133,13 @@ def _window(theory: StateEvolution, setup: Setup) -> tuple[object, object]:
 # --- events, seen on the branches ---
 
 
-def events(
-    evolution: Evolution, low: float, high: float, say: Progress
-) -> tuple[tuple[Event, ...], tuple[Branch, ...]]:
-    """Everything that happens on the branches between two controls, and the branches."""
-    traced, folds = branches(evolution, low, high, say)
+def events(evolution: Evolution, low: float, high: float, say: Progress) -> tuple[tuple[Event, ...], Survey]:
+    """Everything that happens on the branches between two controls, and what was found of them."""
+    survey = surveyed(evolution, low, high, say)
+    traced, folds, _ = survey
     seen = [*_coexistences(evolution, traced), *_instabilities(evolution, traced), *_crossings(evolution, traced)]
     turns = (spinodal(evolution, fold) for fold in folds)
-    return (*seen, *(turn for turn in turns if not _leaves(evolution, turn))), traced
+    return (*seen, *(turn for turn in turns if not _leaves(evolution, turn))), survey
 
 
 def _leaves(evolution: Evolution, turn: Event) -> bool:
@@ -158,7 +174,7 @@ def system_of(
     if overlap is not None:
         return System(evolution, sectors, _growth(evolution, sectors[0], overlap), 1.0)
     (watched,) = (o for o in evolution.theory.observables if o.name == observable)
-    return System(evolution, sectors, watched.value / watched.crossover, 1.0)
+    return System(evolution, sectors, watched.value - watched.crossover)
 
 
 def _coexistences(evolution: Evolution, traced: Sequence[Branch]) -> Iterator[Event]:
@@ -190,7 +206,7 @@ def _growth(evolution: Evolution, sector: Sector, overlap: Symbol) -> Condition:
 def _crossings(evolution: Evolution, traced: Sequence[Branch]) -> Iterator[Event]:
     for branch, observable in product(traced, evolution.theory.observables):
         if observable.crossover is not None:
-            for t, _ in crossings(branch.ts, [s.ratios[observable.name] - 1 for s in branch.stations]):
+            for t, _ in crossings(branch.ts, [s.excess[observable.name] for s in branch.stations]):
                 if branch.stable(t):
                     yield _event(TransitionKind.OBSERVABLE_CROSSING, evolution, (branch,), t, observable.name)
 
@@ -236,6 +252,46 @@ def _vertex(places: Sequence[float], values: Sequence[float]) -> tuple[float, fl
     """Where the parabola through three points is extremal, and its second coefficient."""
     bend, slope, _ = np.polyfit(np.array(places) - places[1], values, 2)
     return float(places[1] - slope / (2 * bend)), float(bend)
+
+
+def _from_nothing(evolution: Evolution, low: float, high: float, digits: int) -> list[Transition]:
+    """The instabilities of the solution at which every overlap vanishes, of second order if what grows there stays small.
+
+    A solution that leaves it does so in proportion to the distance from the transition.
+    """
+    coarse, fine = evolution.ladder[:2]
+    if not has_nothing(evolution) or coarse.parts():
+        return []
+
+    def excess(control: float, rule: Rule = coarse) -> float:
+        return from_nothing(evolution, control, rule).growth - 1
+
+    places = np.geomspace(low, high, _PLACES)
+    found = []
+    for t, _ in crossings(places, [excess(float(place)) for place in places]):
+        a, b = places[places <= t][-1], places[places >= t][0]
+        rough, exact = (
+            float(brentq(excess, a, b, args=(rule,), xtol=1e-12 * b, rtol=1e-12)) for rule in (coarse, fine)
+        )
+        steep = abs(excess(exact * (1 + _TINY), fine) - excess(exact, fine)) / (_TINY * exact)
+        there = from_nothing(evolution, exact, fine)
+        error = abs(exact - rough) + there.error / steep
+        value = number(exact, error, digits)
+        energy = nothing_there(evolution, exact, (evolution.theory.potential,))
+        action = number(float(energy.values[0]), float(energy.errors[0]), digits)
+        found.append(
+            Transition(
+                TransitionKind.INSTABILITY,
+                "second" if there.beside < 1 else "first",
+                evolution.theory.control.name,
+                value,
+                (PhasePoint(TRIVIAL, {o.name: number(0.0, 0.0, digits) for o in evolution.theory.overlaps}, action),),
+                "an update multiplies small overlaps by one: a limit of quotients of differences",
+                Status.OK if value.reached else Status.DIGITS,
+                observable=evolution.theory.overlaps[0].name,
+            )
+        )
+    return found
 
 
 # --- solutions ---

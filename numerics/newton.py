@@ -267,7 +267,10 @@ def newton(system: System, start: Sequence[mpf], scales: Sequence[mpf]) -> Run:
         if relative <= tight or (relative < loose and len(sizes) > 1 and sizes[-2] < 4 * relative):
             if not _residual_is_small(residual, jacobian, x, scales):
                 return Run(x, step, Status.DIVERGED)
-            return _settle(system, x, step, [scale * loose for scale in scales])
+            try:
+                return _settle(system, x, step, [scale * loose for scale in scales])
+            except ArithmeticError:  # the Jacobian is singular at the root itself
+                return Run(x, step, Status.DEGENERATE)
         if len(sizes) > 8 and all(b > a / 4 for a, b in zip(sizes[-6:-1], sizes[-5:], strict=True)):
             shrinking = all(b < a * mpf("0.9") for a, b in zip(sizes[-6:-1], sizes[-5:], strict=True))
             return Run(x, step, Status.DEGENERATE if shrinking and relative < mpf("0.1") else Status.DIVERGED)

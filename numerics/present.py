@@ -18,11 +18,11 @@ from tabulate import tabulate
 
 from derive.asymptotic import AsymptoticSeries, LimitLaw
 from derive.averages import GaussianAverage
-from numerics.points import Number, Point, Points, Transition, Transitions
+from numerics.points import Number, PhasePoint, Point, Points, Status, Transition, Transitions
 
 if TYPE_CHECKING:
     from numerics.asymptotics import AsymptoticReport, Rung
-    from numerics.diagram import Diagram
+    from numerics.diagram import Diagram, Meeting
 
 __all__ = [
     "diagram_json",
@@ -48,7 +48,8 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def heading(theory: str, values: Mapping[str, str], digits: int, structure: str = "") -> str:
     """What a table is about: theory and, if it has several, the structure; parameters, digits."""
-    return f"{theory}{structure and f' ({structure})'}: {_shown(values)}; {digits} digits"
+    given = f": {_shown(values)}" if values else ""
+    return f"{theory}{structure and f' ({structure})'}{given}; {digits} digits"
 
 
 def _shown(values: Mapping[str, str]) -> str:
@@ -107,6 +108,7 @@ def point_json(point: Point) -> dict[str, Any]:
         "hessian_errors": [eigenvalue.bound for eigenvalue in point.hessian],
         "observables": {name: _where_defined(number, number.text) for name, number in observables},
         "observable_errors": {name: _where_defined(number, number.bound) for name, number in observables},
+        **({"copies": point.copies, "symmetry": list(point.symmetry)} if point.copies > 1 else {}),
         **({"readings": dict(point.readings)} if point.readings else {}),
         **({"certified": True} if point.certified else {}),
     }
@@ -159,18 +161,22 @@ def transition_json(entry: Transition) -> dict[str, Any]:
     row |= {"control": entry.control, "value": entry.value.text, "error": entry.error, "certified": entry.certified}
     if entry.at:
         row["at"] = _texts(entry.at)
-    row["phases"] = [
-        {"name": phase.name, "order_parameters": _texts(phase.order_parameters), "action": phase.action.text}
-        for phase in entry.phases
-    ]
+    row["phases"] = _phases(entry.phases)
     return row
+
+
+def _phases(phases: Sequence[PhasePoint]) -> list[dict[str, Any]]:
+    return [
+        {"name": phase.name, "order_parameters": _texts(phase.order_parameters), "action": phase.action.text}
+        for phase in phases
+    ]
 
 
 def transitions_table(control: str, found: Transitions, within: str = "") -> str:
     """One row per transition; where none is of first order, a line that says so, ``within`` a range of the control."""
     rows = [(entry.title, entry.order or "", entry.value.text, entry.error, _where(entry)) for entry in found]
     text = table(("transition", "order", control, "error", "where"), rows)
-    if any(entry.order == "first" for entry in found):
+    if found.status is not Status.OK or any(entry.order == "first" for entry in found):
         return text
     return f"{text}\n\nThere is no first-order transition{within}."
 
@@ -196,11 +202,16 @@ def diagram_json(found: Diagram, x: str, y: str) -> dict[str, Any]:
             }
             for curve in found.curves
         ],
-        "meetings": [
-            {"curves": list(m.curves), x: m.x.text, f"{x}_error": m.x.bound, y: m.y.text, f"{y}_error": m.y.bound}
-            for m in found.meetings
-        ],
+        "meetings": [_meeting_json(m, x, y) for m in found.meetings],
     }
+
+
+def _meeting_json(m: Meeting, x: str, y: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"kind": m.kind, "curves": list(m.curves)}
+    row |= {x: m.x.text, f"{x}_error": m.x.bound, y: m.y.text, f"{y}_error": m.y.bound}
+    if m.phases:
+        row |= {"stable": m.stable, "status": m.status.value, "phases": _phases(m.phases)}
+    return row
 
 
 def diagram_table(found: Diagram, x: str, y: str) -> str:
@@ -216,9 +227,12 @@ def diagram_table(found: Diagram, x: str, y: str) -> str:
     ]
     lines = [table((y, "transition", "order", x, "error", "status"), [row for *_, row in sorted(rows)])]
     for m in found.meetings:
-        event = "meet" if m.curves[1:] else "is tricritical"
         place = f"{x} = {m.x.text} +- {m.x.bound}, {y} = {m.y.text} +- {m.y.bound}"
-        lines.append(f"{' and '.join(m.curves)} {event} at {place}")
+        if m.phases:
+            where = "" if m.stable else ", where another state lies lower"
+            lines.append(f"{m.kind} at {place}{where}; on {', '.join(m.curves) or 'no curve at these rows'}")
+        else:
+            lines.append(f"{' and '.join(m.curves)} {'meet' if m.curves[1:] else 'is tricritical'} at {place}")
     return "\n\n".join(lines)
 
 
@@ -327,10 +341,10 @@ def report_text(theory: str, report: AsymptoticReport) -> str:
     legend += [] if unknown else ["explained = difference / next term, which tends to one"]
     legend += ["an error is that of the column before it"]
     headers = (variable.name, "value", "error", *(name.replace("_", " ") for name in columns), "error")
-    law = isinstance(series, LimitLaw)
+    law, shown = isinstance(series, LimitLaw), _shown(report.parameters)
     return "\n".join(
         [
-            f"{theory}, {series.name}: {series.meaning} ({_shown(report.parameters)})\n",
+            f"{theory}, {series.name}: {series.meaning}{shown and f' ({shown})'}\n",
             *_sum_lines(f"{series.scale} * (", terms, " + ...)"),
             *_sum_lines("next term: ", [following or "unknown"], ""),
             *([f"  <1>, ...: averages, of the steps {', '.join(series.steps)}"] if law else []),

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sympy import Expr
 
+from derive.state_evolution import Sector
 from numerics.averages.estimate import Rule, interval
 from numerics.averages.expression import Values
 from numerics.evolution import Evolution
@@ -29,14 +31,18 @@ from numerics.processes import mapped
 
 if TYPE_CHECKING:
     from derive.action import Observable, Setup
-    from derive.state_evolution import Sector, StateEvolution
+    from derive.state_evolution import StateEvolution
 
 __all__ = [
+    "TRIVIAL",
     "Search",
     "Solution",
     "carried",
+    "from_nothing",
+    "has_nothing",
     "located",
     "measured",
+    "nothing_there",
     "same",
     "spectrum",
     "witnessed",
@@ -44,12 +50,17 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+TRIVIAL = "trivial"
+"""The name of the solution at which every overlap vanishes."""
 _STARTS = ((1.0, 0.3), (0.3, 0.3), (1.0, 0.9))  # of the solution to start from, and of the scales of what is freed
 _SAME = 1e-3
 _STARTS_MOST, _CARRIED_MOST = 80, 40
 _LOCATED, _CARRIED = 1e-3, 1e-9
 _STEP, _SAMPLED_STEP = 1e-3, 3e-2  # of an overlap or its scale
 _SHARE = 0.1  # of its scale that a sampled overlap counts for at least: the noise does not fall with it
+_BESIDE, _NEXT = 1e-9, 1e-4  # of the scales: what stands for zero where nothing is defined there, and steps from it
+_ROUNDING = 1e-14  # of a value at the trivial solution, and of the terms that cancel in it
+_VANISHING = 1e-6  # of the scales: to where an update may move what stands for zero
 _RESIDUAL = 0.1  # of the error allowed; the distance to the witness counts it
 
 
@@ -294,7 +305,8 @@ def minima(
             unresolved.append(result)
         elif result is not None and not any(same(evolution, result.solution, other.solution) for other in solved):
             solved.append(result)
-    points = _ranked(evolution, solved)
+    trivial = None if within is not None else _trivial(evolution, float(setup.control), digits)
+    points = _ranked(evolution, solved if trivial is None else [*solved, trivial])
     if not points:
         stories = tuple(dict.fromkeys(map(_story, (*lost, *unresolved))))
         stories += (
@@ -306,7 +318,10 @@ def minima(
     unresolved += [s for s in open_ if s.sector not in [other.sector for other in found]]
     notes = tuple(dict.fromkeys(map(_story, (*open_, *unresolved))))
     main = [number for point in points for number in (point.action, *point.order_parameters.values())]
-    status = Status.OK if all(number.reached for number in main) else Status.DIGITS
+    # What vanishes has no digits, only an error.
+    status = Status.OK if all(number.reached or not number.value for number in main) else Status.DIGITS
+    if trivial is not None and abs(trivial.growth.value - 1) <= trivial.growth.error:
+        notes += ("the trivial solution is marginal: nothing grows or shrinks to first order, the next one decides",)
     if within is None and all(point.stability is Stability.UNSTABLE for point in points):
         notes += ("every solution found is unstable; a stable one has been missed",)
         status = Status.UNRESOLVED
@@ -371,6 +386,80 @@ def _solved(evolution: Evolution, solution: Solution, digits: int) -> _Solved | 
     pairs = list(zip(best.values[:count], best.errors[:count], strict=True))
     numbers = [number(*pair, digits) for pair in pairs[:main]] + [justified(*pair, digits) for pair in pairs[main:]]
     return _Solved(solution, tuple(numbers), justified(growth, abs(growth - witness), digits))
+
+
+class FromNothing(NamedTuple):
+    """By what factor an update multiplies overlaps that all are next to zero; and such as are a little larger, ``beside``."""
+
+    growth: float
+    error: float
+    beside: float
+
+
+def from_nothing(evolution: Evolution, control: float, rule: Rule) -> FromNothing:
+    r"""The growth where every overlap vanishes, by Richardson's extrapolation; nan where an update leads away from there.
+
+    .. math:: G' = \lim_{d \to 0} D(d), \qquad D(d)_{ij} = \frac{G_i(d e_j) - G_i(0)}{d}
+
+    Covariances vanish there, so that averages, their score above all, are defined only beside it.
+    """
+    scales = evolution.scales
+    beside = _BESIDE * scales
+    base = evolution.update(beside, control, rule)
+    if not np.all(np.abs(base) <= _VANISHING * scales):
+        return FromNothing(np.nan, np.nan, np.nan)
+
+    def slope(step: float) -> Array:
+        moved = [evolution.update(beside + d, control, rule) for d in np.diag(step * scales)]
+        return np.array([(there - base) / (step * s) for there, s in zip(moved, scales, strict=True)]).T
+
+    orders = [[slope(_NEXT * 2**k) for k in range(4)]]
+    for order in (2, 4, 8):
+        orders.append([(order * near - wide) / (order - 1) for near, wide in pairwise(orders[-1])])
+    matrices = orders[3][0], orders[2][0], orders[0][0]
+    if not all(np.all(np.isfinite(matrix)) for matrix in matrices):
+        return FromNothing(np.nan, np.nan, np.nan)
+    limit, coarser, beside_ = (largest_real(np.linalg.eigvals(matrix).astype(complex)) for matrix in matrices)
+    return FromNothing(limit, abs(limit - coarser) + _ROUNDING / (_NEXT * np.sqrt(_BESIDE)), beside_)
+
+
+def has_nothing(evolution: Evolution) -> bool:
+    """Whether no sector says that every overlap may vanish."""
+    return all(evolution.free(sector).any() for sector in evolution.theory.sectors)
+
+
+def nothing_there(evolution: Evolution, control: float, expressions: Sequence[Expr]) -> Values:
+    """Expressions where every overlap vanishes, as a limit, with their errors."""
+    beside, fine, coarse = _BESIDE * evolution.scales, evolution.ladder[1], evolution.ladder[0]
+    here, twice, other = (
+        evolution.evaluated(expressions, point, control, rule)
+        for point, rule in ((beside, fine), (2 * beside, fine), (beside, coarse))
+    )
+    errors = np.abs(twice - here) + np.abs(here - other) + _ROUNDING * (1 + np.abs(here))
+    values = 2 * here - twice
+    return Values(np.where(np.abs(values) <= errors, 0.0, values), errors)
+
+
+def _trivial(evolution: Evolution, control: float, digits: int) -> _Solved | None:
+    """The solution at which every overlap vanishes, if there is one that is in no sector."""
+    fine, coarse = evolution.ladder[1], evolution.ladder[0]
+    if not has_nothing(evolution) or fine.parts():
+        return None
+    (growth, error, larger), (witness, *_) = (from_nothing(evolution, control, rule) for rule in (fine, coarse))
+    if not np.isfinite(growth + witness):
+        return None
+    error += abs(growth - witness)
+    if abs(growth - 1) <= error:  # to first order nothing happens: the next one says whether what is small grows
+        growth = 1 + np.sign(larger - 1) * min(error, abs(larger - 1))
+    theory, n = evolution.theory, evolution.n
+    found = nothing_there(
+        evolution, control, (theory.potential, *(observable.value for observable in theory.observables))
+    )
+    main, *rest = zip(found.values, found.errors, strict=True)
+    numbers = [*[number(0.0, 0.0, digits)] * n, number(*main, digits), *(justified(*pair, digits) for pair in rest)]
+    run = FixedPoint(np.zeros(n), 0.0, Outcome.OK)
+    solution = Solution(Sector(TRIVIAL, theory.overlaps), control, np.zeros(n), None, fine, run)
+    return _Solved(solution, tuple(numbers), justified(growth, error, digits))
 
 
 def largest_real(values: NDArray[np.complex128]) -> float:

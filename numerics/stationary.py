@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import mpmath
 from mpmath import mpf
 
-from numerics.balls import ball
 from numerics.cell import COVER_DPS, bracket
 from numerics.cover import Cover, Group, cover, groups
 from numerics.jets import Jet
@@ -30,8 +29,10 @@ if TYPE_CHECKING:
 
     from derive.action import EffectiveAction, Setup
 
-__all__ = ["DOUBT", "Cover", "Group", "bracket", "cover", "groups", "measure", "minima", "working_digits"]
+__all__ = ["DOUBT", "WALL", "Cover", "Group", "bracket", "cover", "groups", "measure", "minima", "working_digits"]
 
+WALL = "wall"
+"""The name of a minimum on the wall of the domain that belongs to no phase."""
 DOUBT = "it is not proved that these are all stationary points: "
 _MOST_DPS = 6400
 _GUARDS = (0, 15, 60, 240)
@@ -87,7 +88,11 @@ class _Solved:
     @property
     def of_its_index(self) -> bool:
         """Whether the Hessian here has as many negative eigenvalues as the cover says."""
-        return self.group.degenerate or sum(number.value < 0 for number in self.hessian) == self.group.index
+        return (
+            not self.hessian
+            or self.group.degenerate
+            or sum(number.value < 0 for number in self.hessian) == self.group.index
+        )
 
     def without_noise(self) -> _Solved:
         """What has sunk below its own error however many digits were carried is zero, as far as this can tell."""
@@ -215,9 +220,31 @@ def minima(
     with mpmath.workdps(max(working, COVER_DPS + _written_digits(setup.control))):
         covered = cover(landscape, landscape.control())
         found = groups(landscape, covered)
+        wall = landscape.wall(landscape.control())
     solved = _distinct([_solved(landscape, group, digits) for group in found])
+    if wall is not None and not any(point.group.x == (wall,) for point in solved):
+        solved.append(_on_wall(landscape, wall, digits))
     points = _points(landscape, covered, solved)
-    return Points(points, _status(covered, solved), _notes(landscape, covered), time.perf_counter() - begin)
+    notes = _notes(landscape, covered, solved)
+    return Points(points, _status(covered, solved), notes, time.perf_counter() - begin)
+
+
+def _on_wall(landscape: Landscape, wall: mpf, digits: int) -> _Solved:
+    """The minimum on the wall of the domain, which no slope needs to vanish at: the Hessian says nothing there."""
+    dps = digits + 2 * _GUARDS[1]
+    with mpmath.workdps(dps):
+        x = landscape.lower(landscape.control())
+    group = Group((wall,), (abs(wall),), dps, None, 1, ())
+
+    def at(function: Callable[..., mpf]) -> Number:
+        return measure(function, x, (mpf(0),), dps, digits)
+
+    observables = {
+        observable.name: at(lambda *y, observable=observable: landscape.observe(observable, y, landscape.control()))
+        for observable in landscape.action.observables
+    }
+    action = at(lambda *y: landscape.walled(landscape.control()))
+    return _Solved(group, Kind.MINIMUM, (Number(x[0], mpf(0), digits),), action, (), observables)
 
 
 def _distinct(solved: Sequence[_Solved]) -> list[_Solved]:
@@ -246,6 +273,8 @@ def _points(landscape: Landscape, covered: Cover, solved: Sequence[_Solved]) -> 
     kinds = [Kind.MINIMUM, Kind.DEGENERATE, Kind.SADDLE, Kind.MAXIMUM]
     ranked = sorted(solved, key=lambda point: (kinds.index(point.kind), point.action.value))
     labels = names(landscape, covered.control, [point.group.x for point in ranked], [point.kind for point in ranked])
+    pairs = zip(labels, ranked, strict=True)
+    labels = [WALL if label == point.kind == Kind.MINIMUM and not point.hessian else label for label, point in pairs]
     return tuple(
         Point(
             label,
@@ -270,12 +299,9 @@ def _stability(point: _Solved, lowest: _Solved) -> Stability:
     return Stability.STABLE if equal else Stability.METASTABLE
 
 
-def _notes(landscape: Landscape, covered: Cover) -> tuple[str, ...]:
-    notes = []
-    if landscape.n == 1:
-        (order,), ((low, _),) = landscape.action.order_parameters, landscape.box(covered.control)
-        if order.edge and landscape.balls(covered.control, 1)((ball(low),))[0] > 0:
-            notes.append(f"the action also has a minimum on the wall {order.symbol} = {mpmath.nstr(low)}")
+def _notes(landscape: Landscape, covered: Cover, solved: Sequence[_Solved]) -> tuple[str, ...]:
+    (symbol, *_), walls = landscape.action.variables, [point.group.x[0] for point in solved if not point.hessian]
+    notes = [f"{symbol} = {mpmath.nstr(wall)} is a minimum on the wall of the domain" for wall in walls]
     if not covered.isolated:
         notes.append(
             "stationary points fill a curve or an interval, as a continuous symmetry makes them; those are not listed"

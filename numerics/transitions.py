@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import mpmath
 from mpmath import mpf
 from mpmath.libmp import to_rational
-from sympy import Rational, nan
+from sympy import Float, Rational, S, nan, oo, zoo
 
-from derive.action import SetupError
-from numerics.branches import BIFURCATION, FOLD, Atlas, Joint, Progress, Segment, softest, survey
+from derive.action import Observable, SetupError
+from numerics.branches import BIFURCATION, FOLD, LINES, Atlas, Joint, Progress, Segment, softest, survey
 from numerics.coexistence import Coexistence, coexistences
 from numerics.continuation import Node, locate
 from numerics.critical import critical_end_point
@@ -28,11 +28,11 @@ from numerics.landscape import Coordinates, Landscape, close, curvature, hessian
 from numerics.newton import Solution, System, Vector, dot, eigen, refine
 from numerics.phases import names
 from numerics.points import Kind, Number, PhasePoint, Status, Transition, TransitionKind, Transitions
-from numerics.stationary import measure
+from numerics.stationary import WALL, measure
 from numerics.systems import coexistence, crossing, fold, instability, landau, steepest
 
 if TYPE_CHECKING:
-    from derive.action import EffectiveAction, Observable, Setup
+    from derive.action import EffectiveAction, Setup
 
 __all__ = ["transitions"]
 
@@ -62,17 +62,20 @@ def transitions(
         raise SetupError(
             f"{name} is what transitions are sought along; bound it by over, and leave it out of the setup"
         )
-    window = landscape.window() if over is None else landscape.interval(over)
-    atlas = survey(landscape, *window, progress)
+    asked = landscape.window() if over is None else landscape.interval(over)
+    atlas = survey(landscape, *asked, progress)
+    window = _widened(atlas)
+    if window != asked:
+        atlas = survey(landscape, *window, progress)
     end = None if action.size is None else critical_end_point(atlas, digits, progress)
     distance = mpmath.inf if end is None else _off(landscape, end)
     if 0 < distance < _BESIDE:
         # Two folds lie sqrt(distance) apart, its power 3/2 in the control and its square in the action.
         atlas = survey(landscape, *window, progress, digits=int(-3 * mpmath.log10(distance)))
     with mpmath.workdps(atlas.dps):
-        searches = (_spinodals, _instabilities, _coexistences, _crossovers)
+        searches = (_spinodals, _instabilities, _coexistences, _walls, _crossovers)
         every, notes = [entry for search in searches for entry in search(atlas, digits)], []
-        located = [entry for entry in every if _outside(atlas, entry.value.value) <= 0]
+        located = [entry for entry in every if _outside(asked, entry.value.value) <= entry.value.error]
         found = [entry for entry in located if entry.value.error < atlas.chart.unit(entry.value.value)]
         # At the end point itself what is found beside it is the end point.
         unsolved = [entry for entry in located if entry not in found and distance]
@@ -87,7 +90,10 @@ def transitions(
     if not distance:
         notes.append(f"{action.size} is that of the critical end point to all digits known: the order is undecided")
     entries = sorted(found, key=lambda entry: (entry.kind is TransitionKind.CRITICAL_END_POINT, entry.value.value))
-    status, agreed = _status(atlas, [*unsolved, *entries]), _closed_forms(landscape, entries, window)
+    if window != asked:
+        between = _between(landscape, *asked)
+        notes.append(f"an end of the window {between} is critical: branches were followed a little beyond")
+    status, agreed = _status(atlas, [*unsolved, *entries]), _closed_forms(landscape, entries, asked)
     notes += [note for note, _ in agreed]
     if status is Status.OK and not all(equal for _, equal in agreed):
         status = Status.UNRESOLVED
@@ -104,9 +110,10 @@ def _closed_forms(
     for kind, expression in landscape.action.closed_forms:
         rivals = [entry.value for entry in entries if entry.kind == kind]
         digits = max((value.digits for value in rivals), default=15)
-        known = expression.subs(landscape.setup.values)
-        exact = mpmath.nan if known is nan else mpmath.mp.make_mpf(known.evalf(digits + 15)._mpf_)
-        if window[0] < exact < window[1]:
+        known = expression.subs(landscape.setup.values).evalf(digits + 15)
+        real = known.is_Number and known.is_finite
+        exact = mpmath.mp.make_mpf(Float(known, digits + 15)._mpf_) if real else mpmath.nan
+        if window[0] <= exact <= window[1]:
             with mpmath.workdps(digits + 15):
                 equal = any(
                     abs(value.value - exact) <= value.error + abs(exact) * mpf(10) ** -digits for value in rivals
@@ -131,15 +138,16 @@ def _checked(atlas: Atlas) -> list[str]:
     if atlas.untraced:
         notes.append(f"{atlas.untraced} stationary points are degenerate, on no branch, and are not traced")
     for low, high in atlas.skipped:
-        notes.append(
-            f"more than one eigenvalue of the Hessian vanishes at once between {_between(atlas, low, high)}: not solved"
-        )
+        between = _between(atlas.landscape, low, high)
+        notes.append(f"more than one eigenvalue of the Hessian vanishes at once between {between}: not solved")
     if atlas.lost:
         notes.append(
             f"{atlas.lost} of {len(atlas.branches)} branches of stationary points could not be followed to their ends"
         )
     seen = f"branches start from all points found at {atlas.covers} values of the control between {_span(atlas)}"
-    return [*notes, f"{seen}: one that exists only between two of these is not seen"]
+    if atlas.landscape.n == 1:
+        seen += f", wherever the number of zeros of the slope changes among {LINES} values"
+    return [*notes, f"{seen}: one that exists only between two of them is not seen"]
 
 
 def _unsolved(entry: Transition) -> str:
@@ -154,17 +162,43 @@ def _off(landscape: Landscape, end: Transition) -> mpf:
     return distance / size.value if distance > size.error else mpf(0)
 
 
-def _outside(atlas: Atlas, control: mpf) -> mpf:
+def _widened(atlas: Atlas) -> tuple[mpf, mpf]:
+    """The window of ``atlas``; by a hundredth wider at an end at which it cannot be told what happens, in its range."""
+    chart, parameter = atlas.chart, atlas.landscape.action.control
+    bottom, top = (None if end is None else atlas.landscape.real(end) for end in (parameter.lower, parameter.upper))
+    ends = []
+    for end, outward in ((chart.low, -1), (chart.high, 1)):
+        t = chart.coordinate(end)
+        beyond = chart.control(t + outward * (chart.coordinate(chart.high) - chart.coordinate(chart.low)) / 100)
+        inside = (bottom is None or beyond > bottom) and (top is None or beyond <= top)
+        ends.append(beyond if inside and _is_critical(atlas, end, t) else end)
+    return ends[0], ends[1]
+
+
+def _is_critical(atlas: Atlas, control: mpf, t: mpf) -> bool:
+    """Whether a stationary point is degenerate at a control, or its two lowest minima are equally deep only there."""
+    degenerate = {place for _, place in atlas.degenerate}
+    if control in degenerate and degenerate <= {atlas.chart.low, atlas.chart.high}:
+        return True
+    lowest = [node.sight.data for _, node in atlas.minima(t)[:2]]
+    drift, alike = (atlas.landscape.n,), mpf(10) ** (-atlas.curve.digits // 2)
+    return len(lowest) == 2 and all(
+        (abs(lowest[0][k] - lowest[1][k]) <= alike * max(abs(values[k]) for values in lowest)) is equal
+        for k, equal in (((), True), (drift, False))
+    )
+
+
+def _outside(window: tuple[mpf, mpf], control: mpf) -> mpf:
     """How far a control is from the window; negative inside."""
-    return max(atlas.chart.low - control, control - atlas.chart.high)
+    return max(window[0] - control, control - window[1])
 
 
 def _span(atlas: Atlas) -> str:
-    return _between(atlas, atlas.chart.low, atlas.chart.high)
+    return _between(atlas.landscape, atlas.chart.low, atlas.chart.high)
 
 
-def _between(atlas: Atlas, low: mpf, high: mpf) -> str:
-    return f"{atlas.landscape.action.control.name} = {mpmath.nstr(low, 6)} and {mpmath.nstr(high, 6)}"
+def _between(landscape: Landscape, low: mpf, high: mpf) -> str:
+    return f"{landscape.action.control.name} = {mpmath.nstr(low, 6)} and {mpmath.nstr(high, 6)}"
 
 
 def _status(atlas: Atlas, entries: Sequence[Transition]) -> Status:
@@ -213,7 +247,8 @@ def _polished(
     scales = [*atlas.chart.scales] * len(nodes) + [atlas.chart.unit(control)]
     scales += [scale for _, sizes in others for scale in sizes]
     solution = refine(system, start, digits, scales, atlas.curve.digits)
-    if solution.found and _outside(atlas, solution.values[place]) < _BESIDE * scales[place]:
+    window = atlas.chart.low, atlas.chart.high
+    if solution.found and _outside(window, solution.values[place]) < _BESIDE * scales[place]:
         return solution
     status = Status.UNRESOLVED if solution.found else solution.status
     return replace(solution, values=tuple(start), errors=tuple(scales), status=status)
@@ -347,12 +382,13 @@ def _instability(atlas: Atlas, joint: Joint, segment: Segment, digits: int) -> T
 
 
 def _order(landscape: Landscape, solution: Solution, dual: Vector) -> tuple[TransitionKind, str | None]:
-    """The order of an instability, by the action along the critical vector."""
+    """The order of an instability, by the action along the critical vector; on a wall, along the way in."""
     n = landscape.n
     x, control, v = solution.values[:n], solution.values[n], solution.values[n + 1 : 2 * n + 1]
     cubic, quartic, size = landau(landscape.jet(((), 4))(x, control), n, v, dual)
     if abs(cubic) > mpf("1e-10") * size:
-        return TransitionKind.INSTABILITY, "first"
+        on_wall = landscape.edge is not None and close(x, landscape.lower(control), [mpf(1)])
+        return TransitionKind.INSTABILITY, "second" if on_wall and cubic * v[0] > 0 else "first"
     if abs(quartic) <= mpf("1e-10") * size:
         return TransitionKind.TRICRITICAL, None
     return TransitionKind.INSTABILITY, "second" if quartic > 0 else "first"
@@ -423,6 +459,53 @@ def _coexistence(atlas: Atlas, located: Coexistence, digits: int) -> Transition:
         ),
         "first",
     )
+
+
+def _walls(atlas: Atlas, digits: int) -> Iterator[Transition]:
+    """Where the lowest minimum has the action of the wall of the domain, while that is a minimum, too."""
+    landscape = atlas.landscape
+    if landscape.edge is None:
+        return
+    action = landscape.action
+    on_wall = action.value.subs(action.variables[0], landscape.edge)
+    if on_wall.has(nan, zoo, oo):
+        return
+    excess = Observable("excess", action.value - on_wall, "action above that of the wall", S.Zero)
+
+    def gap(node: Node) -> mpf:
+        wall = atlas.walled(node)
+        return mpmath.nan if wall is None else node.sight.data[()] - wall
+
+    for segment in atlas.wells:
+        for _, _, node in _zeros(segment, gap):
+            if atlas.is_lowest(node, segment):
+                yield _coexistence_with_wall(atlas, segment, node, excess, digits)
+
+
+def _coexistence_with_wall(atlas: Atlas, segment: Segment, node: Node, excess: Observable, digits: int) -> Transition:
+    landscape = atlas.landscape
+    solution = _polished(atlas, crossing(landscape, excess), [node], digits)
+    x, control = solution.values[:1], solution.values[1]
+    with mpmath.workdps(solution.dps):
+        wall = landscape.wall(control)
+        falls = landscape.observable_jet(excess)(x, control)[(1,)] < 0
+    place = mpmath.nan if wall is None else wall
+    name, there = _names(atlas, [x, (place,)], atlas.chart.coordinate(control), segment)[:2]
+    both = replace(solution, values=(*x, control, place), errors=(*solution.errors, mpf(0)))
+    entry = _transition(
+        atlas,
+        TransitionKind.COEXISTENCE,
+        solution,
+        digits,
+        [(name, 0)],
+        "F' = 0, F(x) = F(wall) by Newton",
+        _confirmed(solution, wall is not None, _near(atlas, x, atlas.chart.coordinate(control), node)),
+        "first",
+    )
+    beside = _phase(landscape, WALL if there == Kind.MINIMUM else there, both, 2, 1, digits)
+    # The phase whose action grows faster with the control is the lower one below.
+    phases = (beside, *entry.phases) if falls else (*entry.phases, beside)
+    return replace(entry, phases=phases)
 
 
 def _crossovers(atlas: Atlas, digits: int) -> Iterator[Transition]:

@@ -36,7 +36,11 @@ def test_the_readme_was_read():
     assert len(blocks("python")) == 1
 
 
-@pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("spinodal ")])
+EXPERIMENTS = [line for line in COMMANDS if line.startswith("spinodal crosscheck") or "--sweep" in line]
+VERBS = [line for line in COMMANDS if line.startswith("spinodal ") and line not in EXPERIMENTS]
+
+
+@pytest.mark.parametrize("command", [*VERBS, *(pytest.param(line, marks=pytest.mark.slow) for line in EXPERIMENTS)])
 def test_command(command, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(command.removeprefix("spinodal "), capsys)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ __all__ = ["KEYS", "SIZE", "content", "text"]
 SIZE = 64_000
 """Bytes of a file."""
 
+_DOTS = 16
+
 T = TypeVar("T")
 
 
@@ -31,7 +34,7 @@ def text(path: Path) -> str:
     try:
         size = path.stat().st_size if path.is_file() else None
         if size is not None and size <= SIZE:
-            return path.read_text(encoding="utf-8")
+            return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise SetupError(f"{path} is no text in UTF-8") from None
     except (OSError, ValueError) as error:  # a name may hold what no path does
@@ -42,6 +45,8 @@ def text(path: Path) -> str:
 
 def content(source: str, label: str) -> dict[str, Any]:
     """The tables of a file, every value read; tables that are not there are empty. Raises `SetupError` naming the key."""
+    if any(re.split("[\"'=#]", line, maxsplit=1)[0].count(".") > _DOTS for line in source.splitlines()):
+        raise SetupError(f"{label}: a key has too many dots")  # whose reading takes the square of their number
     try:
         data = tomllib.loads(source, parse_float=str)
     except RecursionError:

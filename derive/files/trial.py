@@ -145,4 +145,4 @@ def _typical(parameter: Parameter) -> Rational:
 
 def _at(point: Mapping[Symbol, object]) -> str:
     values = (f"{symbol} = {mpmath.nstr(mpmath.mpf(S(value)._to_mpmath(53)), 6)}" for symbol, value in point.items())
-    return f" at {', '.join(values)}"
+    return f" at {', '.join(values)}" if point else ""

@@ -185,7 +185,8 @@ class Cubature(Rule):
 
     Pros: finds out by itself where the work is. Cons: up to about five variables; slow where the integrand jumps. It is held
     against a quasi-Monte Carlo probe, whose peaks become corners of the first cells, and the mass of the measure is
-    integrated along: a peak that adaptive refinement missed raises `ArithmeticError`.
+    integrated along: a peak that adaptive refinement missed raises `ArithmeticError`, and so does an integrand that is zero
+    wherever the probe looks.
     """
 
     tolerance: float = 1e-6
@@ -214,6 +215,11 @@ class Cubature(Rule):
         dominant = sizes.max(axis=1) > _DOMINANT * sizes.sum(axis=1)
         peaks = np.concatenate(places, axis=1)[:, sizes.argmax(axis=1)[dominant]]
         rough, scales = probe.estimate(passes), probe.combined(passes).scales
+        if not scales.all():
+            place = int(np.flatnonzero(scales == 0)[0])
+            raise ArithmeticError(
+                f"the integrand of average {place} is zero at every point of a probe: a peak was missed"
+            )
 
         def integrand(xi: Array) -> Array:
             nonlocal nodes

@@ -81,25 +81,32 @@ def _status(status: Status, proven: bool) -> Status:
 def certified_points(
     action: EffectiveAction, setup: Setup, found: Points, digits: int, progress: Callable[[str], None] | None = None
 ) -> tuple[Points, Certificate]:
-    """``found`` with what is proven, and the certificate; where nothing is, that is said in a note."""
+    """``found`` with what is proven, and the certificate; where nothing is, that is said in a note.
+
+    A minimum on a wall of the domain is no stationary point: what is proven is that it does not lie lower than those.
+    """
     if progress is not None:
         progress("proving the stationary points")
     landscape = Landscape(action, setup)
     refuse_uncertifiable(action)
     try:
-        theorem = _points(landscape, found, digits)
+        inner = tuple(point for point in found if point.hessian)
+        if not inner:
+            raise ProofError("there is no stationary point")
+        theorem = _points(landscape, inner, digits)
         proven = [established(landscape, theorem, PROOF)]
     except ProofError as error:
         unproven = replace(found, notes=(*found.notes, f"not proven: {error}"), status=_status(found.status, False))
         return unproven, certificate(landscape, [], digits)
-    ranks = sorted(range(len(found)), key=lambda k: found[k].action.value)
+    ranks = sorted(range(len(inner)), key=lambda k: inner[k].action.value)
     boxes = dict(zip(ranks, theorem.others, strict=True))
-    points = tuple(_improved_point(landscape, theorem, point, boxes[k], digits) for k, point in enumerate(found))
+    improved = iter([_improved_point(landscape, theorem, point, boxes[k], digits) for k, point in enumerate(inner)])
+    points = tuple(next(improved) if point.hessian else point for point in found)
     notes = tuple(note for note in found.notes if not note.startswith(DOUBT))
     return replace(found, points=points, notes=notes), certificate(landscape, proven, digits)
 
 
-def _points(landscape: Landscape, found: Points, digits: int) -> Theorem:
+def _points(landscape: Landscape, found: Sequence[Point], digits: int) -> Theorem:
     """The theorem about all of ``found``, which come lowest first."""
     theorem, order = Theorem(POINTS, (), ()), sorted(found, key=lambda point: point.action.value)
     with ctx.workprec(_bits(digits)):

@@ -245,19 +245,25 @@ def _lowest(stage: Stage, points: Sequence[Sequence[Ball]], driving: Sequence[Ba
     for other in others if points else others[1:]:
         if not stage.action(other, driving) > stage.action(lowest, driving):
             raise ProofError("it is not proven that no other stationary point has a lower action")
+    _grows_outwards(stage, driving)
     if any(order.edge for order in action.order_parameters):
         _above_the_wall(stage, lowest, driving)
     yield f"none of them, nor a wall, has a lower action than the {'points' if points else 'first'}"
 
 
 def _half(stage: Stage, box: Cell) -> Cell:
-    """The half of a box of which the other one is the image under a symmetry that turns an order parameter round."""
+    """A part of a box that holds every point of it or one's image: where a symmetry turns an order parameter round, and
+    leaves the others or turns them round, too, half of it, the others' sides with their images.
+    """
     variables = stage.landscape.action.variables
     for symmetry in stage.landscape.action.symmetries:
-        for k, variable in enumerate(variables):
-            if symmetry.image.get(variable, variable) == -variable:
-                farthest = box[k][1].max(-box[k][0])
-                return (*box[:k], (arb(0), farthest), *box[k + 1 :])
+        images = [symmetry.image.get(variable, variable) for variable in variables]
+        turned = [image == -variable for image, variable in zip(images, variables, strict=True)]
+        if any(turned) and all(t or i == v for t, i, v in zip(turned, images, variables, strict=True)):
+            reach = [high.max(-low) for low, high in box]
+            whole = [(-far, far) if t else side for t, far, side in zip(turned, reach, box, strict=True)]
+            k = turned.index(True)
+            return (*whole[:k], (arb(0), reach[k]), *whole[k + 1 :])
     return box
 
 
@@ -273,6 +279,17 @@ def _images(stage: Stage, point: Sequence[Ball]) -> list[list[Ball]]:
             if not known and len(found) < _MOST_IMAGES:
                 found.append(image)
     return found
+
+
+def _grows_outwards(stage: Stage, driving: Sequence[Ball]) -> None:
+    """Raises `ProofError` where what is assumed of the bounds of one order parameter is false: beyond one the action falls."""
+    for order, ends in zip(stage.landscape.action.order_parameters, domain(stage, driving), strict=True):
+        for side, end in ((-1, ends[0]), (1, ends[1])):
+            wall = order.edge and side < 0
+            if stage.n == 1 and not wall and side * stage.stationary(driving)([end])[0][0] < 0:
+                raise ProofError(
+                    f"the action falls beyond a bound of {order.symbol}: it is not proven that none lies lower"
+                )
 
 
 def _above_the_wall(stage: Stage, lowest: Sequence[Ball], driving: Sequence[Ball]) -> None:

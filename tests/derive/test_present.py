@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import pytest
 from sympy import Function, Rational, Symbol
 
-from derive.catalogue import THEORIES
+from derive.catalogue import THEORIES, find
 from derive.derivation import Check, Derivation, Step
-from derive.present import as_html, as_json, as_latex, as_text, by_check, source
+from derive.present import as_html, as_json, as_latex, as_text, by_check, folded, source
 
 x = Symbol("x")
 # Actions of one module share their derivation.
@@ -121,3 +121,22 @@ def test_every_derivation_prints_in_every_form(module):
 def test_source():
     assert source(TOY["energy"]) == "x**2/2 - x"
     assert source(TOY["energy"], "latex") == r"\frac{x^{2}}{2} - x"
+
+
+@pytest.mark.parametrize("theory", ["copy-head/softmax", "copy-head/linear", "classical/potts"])
+def test_a_folded_statement_is_the_statement(theory):
+    """With every name replaced by what it stands for: the same expression, or the same value at a rational point."""
+    derivation = find(theory).derivation()
+    results = {result.name: result for result in derivation}
+    for result in derivation:
+        taken = [results[name] for name in result.step.takes]
+        shown = folded(result, taken)
+        sides = list(result.value) if len(shown.equations) > 1 else [result.value]
+        for (_, right), value in zip(shown.equations, sides, strict=True):
+            whole = right
+            for name, stands in (*shown.parts[::-1], *((one.step.left, one.value) for one in taken[::-1])):
+                whole = whole.xreplace({name: stands})
+            if whole != value:
+                symbols = sorted(whole.free_symbols | value.free_symbols, key=str)
+                at = {symbol: Rational(31 + 7 * k, 13 + k) for k, symbol in enumerate(symbols)}
+                assert abs((whole - value).xreplace(at).n(20)) <= 1e-12 * abs(value.xreplace(at).n(20)), result.name

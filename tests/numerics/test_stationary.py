@@ -235,6 +235,24 @@ def test_a_point_on_a_wall(value, kinds):
     assert points[-1].order_parameters["x"].value == 0
 
 
+@pytest.mark.parametrize(
+    ("value", "wall", "others"),
+    [
+        (a * x - x**2 + x**3 / 3, Stability.METASTABLE, [Kind.MINIMUM, Kind.MAXIMUM]),  # at a = 1/2; the slope is a
+        (8 * a * x / 5 - x**2 + x**3 / 3, Stability.STABLE, [Kind.MINIMUM, Kind.MAXIMUM]),
+        (x**2 / 2 + a * x ** Rational(5, 2), Stability.STABLE, []),  # no bend there is finite but the second
+        (x**2 / 2 - a * x ** Rational(5, 2), Stability.STABLE, [Kind.MAXIMUM]),
+    ],
+    ids=str,
+)
+def test_a_wall_to_which_the_action_falls_is_a_minimum(value, wall, others):
+    points = solve(zoo.action(value, (OrderParameter(x, "an order parameter", S.Zero, S(10), edge=True),)), a="1/2")
+    (found,) = (point for point in points if not point.order_parameters["x"].value)
+    assert (found.name, found.kind, found.stability, found.hessian) == ("wall", Kind.MINIMUM, wall, ())
+    assert [point.kind for point in points if point is not found] == others
+    assert "minimum on the wall" in points.notes[0]
+
+
 FLAT = [
     (a, (zoo.box(x, 4),), []),
     pytest.param(a * (sin(x) ** 2 + cos(x) ** 2), (zoo.box(x, 4),), [], marks=pytest.mark.slow),

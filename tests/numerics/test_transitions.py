@@ -8,7 +8,7 @@ from functools import partial
 import mpmath
 import pytest
 from mpmath import mpf
-from sympy import Rational, S, Symbol
+from sympy import Rational, S, Symbol, exp
 
 from derive.action import EffectiveAction, OrderParameter, Parameter, Symmetry
 from derive.catalogue import find
@@ -118,8 +118,14 @@ def test_critical_end_point_from_the_first_order_side(digits):
     assert agree(found[-1].at["size"], lambda: mpf(2), digits)
 
 
-@pytest.mark.parametrize("digits", LADDER)
-@pytest.mark.parametrize("length", ("5", "1"))
+@pytest.mark.parametrize(
+    ("length", "digits"),
+    [
+        *(("5", digits) for digits in LADDER),
+        ("1", 100),
+        *(pytest.param("1", n, marks=pytest.mark.slow) for n in (15, 30)),
+    ],
+)
 def test_critical_end_point_of_two_order_parameters(digits, length):
     """From the first-order side directly, from the continuous side through a larger size."""
     end = solve(zoo.cusp_along_a_diagonal(), digits, size=length).of("critical-end-point")
@@ -421,6 +427,26 @@ def test_zero_that_is_unstable_in_a_short_interval(gap):
     assert agree(found[1].value, lambda: 1 + mpf(int(gap.p)) / int(gap.q), 15)
 
 
+@pytest.mark.parametrize(
+    "slope, shift, stiffness",
+    [
+        (S(-1), S(0), None),
+        (S(1), S(0), None),
+        (S(-1), Rational(1, 7), None),
+        (Rational(7, 8), Rational(1, 7), None),
+        (S(-1), S(0), S(1000)),
+    ],
+)
+def test_exchange_of_stability_beside_a_fold(slope, shift, stiffness):
+    """A secant that falls on the crossing, where Newton does not contract, still leads to it."""
+    found = solve(zoo.cubic(slope, shift, stiffness))
+    assert [t.kind for t in found] == [INSTABILITY, COEXISTENCE, SPINODAL]
+    assert found.status is Status.OK
+    square = mpf(int(slope.p)) ** 2 / int(slope.q) ** 2
+    for entry, share in zip(found, (mpf(0), mpf(2) / 9, mpf(1) / 4), strict=True):
+        assert abs(mpf(entry.value.text) - share * square) <= mpf(entry.value.bound) + mpf(10) ** -15
+
+
 def test_points_that_are_degenerate_at_every_control_are_no_answer():
     found = solve(zoo.degenerate_at_rest())
     assert (len(found), found.status) == (0, Status.DEGENERATE)
@@ -495,3 +521,49 @@ def test_a_closed_form_is_held_against_the_numerics():
     assert "the closed form of the instability is 1.00000000000000: agrees" in told(S.One).notes
     assert told(S.One).status is Status.OK
     assert told(Rational(10**6 + 1, 10**6)).status is Status.UNRESOLVED
+
+
+# --- a wall of the domain ---
+
+
+def on_half_line(value, window, edge=True):
+    order = OrderParameter(zoo.x, "an order parameter", S.Zero, S(10), edge=edge)
+    return zoo.action(value, (order,), window=window, lower=S(-10))
+
+
+def test_the_wall_competes_with_minima():
+    """a x - x^2 + x^3/3 on x >= 0: its minimum at 1 + sqrt(1 - a) is as deep as the wall at a = 3/4, where it is 3/2."""
+    x, a = zoo.x, zoo.a
+    found = solve(on_half_line(a * x - x**2 + x**3 / 3, (Rational(1, 10), S(2))), 30)
+    jump = found.of("coexistence")
+    assert agree(jump.value, lambda: mpf(3) / 4, 30)
+    assert agree(jump.phases[0].order_parameters["x"], lambda: mpf(3) / 2, 30)
+    assert [phase.name for phase in jump.phases] == ["minimum", "wall"]
+    assert agree(found.of("spinodal").value, lambda: mpf(1), 30)
+    assert found.status is Status.OK
+
+
+@pytest.mark.parametrize("edge", [True, False])
+def test_two_minima_above_a_wall_do_not_coexist(edge):
+    """Wells at 2 and 4 are equally deep near a = 0; an action of -36 at zero is lower, if zero is the end of the domain."""
+    x, a = zoo.x, Symbol("a", real=True)
+    value = ((x - 3) ** 2 - 1) ** 2 - 100 * exp(-4 * x) + a * x
+    order = OrderParameter(x, "an order parameter", S.Zero if edge else Rational(3, 2), S(10), edge=edge)
+    found = solve(zoo.action(value, (order,), a, (-S.One, S.One), S(-10)))
+    assert [entry.kind for entry in found if entry.kind == COEXISTENCE] == [] if edge else [COEXISTENCE]
+
+
+def test_a_phase_over_a_short_range_of_the_control_is_found():
+    """x^4/4 - 2 x^3 + (9 - 3/2 + 100 (a - .27)^2) x^2/2: a well at x = 3 for |a - .27| < .1225, the deeper one for < .0707."""
+    x, a = zoo.x, Symbol("a", real=True)
+    value = x**4 / 4 - 2 * x**3 + (9 - Rational(3, 2) + 100 * (a - Rational(27, 100)) ** 2) * x**2 / 2
+    found = solve(zoo.action(value, (zoo.box(x, 10),), a, (S(-3), S(3)), S(-10)))
+    assert [entry.kind for entry in found] == [SPINODAL, COEXISTENCE, COEXISTENCE, SPINODAL]
+    offsets = [mpf(27) / 100 + side * mpmath.sqrt(mpf(3) / k) / 10 for side, k in ((-1, 2), (-1, 6), (1, 6), (1, 2))]
+    assert all(agree(entry.value, lambda at=at: at, 15) for entry, at in zip(found, offsets, strict=True))
+
+
+def test_a_closed_form_that_is_not_real_is_none():
+    """The spinodal fields of the Curie-Weiss model, where there are none."""
+    action = find("classical/curie-weiss-in-field").action()
+    assert [entry.kind for entry in solve(action, T="3/2")] == [CROSSOVER]

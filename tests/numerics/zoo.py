@@ -193,6 +193,15 @@ def transcritical():
     return action((a - 1) * x**2 / 2 + x**3 / 3 + x**4 / 400, (order,))
 
 
+def cubic(slope, shift=S(0), stiffness=None):
+    """h u^2/2 + s u^3/3 + u^4/4, u = x - shift: exchange of stability at h = 0, fold at s^2/4; a stiff y follows u."""
+    u = x - shift
+    value, orders = field * u**2 / 2 + slope * u**3 / 3 + u**4 / 4, [box(x, 3)]
+    if stiffness is not None:
+        value, orders = value + stiffness * (y - u / 3) ** 2 / 2, [*orders, box(y, 3)]
+    return action(value, tuple(orders), control=field, window=(S(-1), S(1)), lower=S(-10))
+
+
 def flat():
     """No order parameter in it at all."""
     return action(a, (box(x, 8),))

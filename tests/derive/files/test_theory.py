@@ -245,10 +245,6 @@ BAD = {
     "too many formulas": ({**ACTION, "definitions": "\n".join(f"d{k} = 1" for k in range(300))}, "a file may have"),
     "an unpaired overlap": (changed(POTENTIAL, "theory", "r*q/2", "r*q^2/2"), "not paired"),
     "a sector of nothing": (written(POTENTIAL) + '\n[[sectors]]\nname = "a"\nvanishing = ["x"]', "which is no overlap"),
-    "a level of zero": (
-        written(POTENTIAL) + '\n[[observables]]\nname = "a"\nvalue = "q"\nmeaning = ""\ncrossover = 0',
-        "is not zero",
-    ),
     "brackets without end": ("a = " + "[" * 5_000, "brackets|no TOML"),
     "tables without end": ("a" + ".a" * 5_000 + " = 1", "has no key|no TOML|brackets"),
     "a number without end": (changed(ACTION, "parameters.h", "0.25", "1" * 20_000), "no TOML|characters"),

@@ -87,7 +87,7 @@ def test_noise_that_lacks_a_factor(tmp_path, monkeypatch):
 
 def test_noise_of_mini_batches_that_lacks_a_factor(tmp_path, monkeypatch):
     """The same in a short run with W in the state, which has not forgotten that it began at the minimum."""
-    how = {"start": "copy", "steps": 1500, "batch": 50, "rate": "0.1"}
+    how = {"start": "copy", "steps": 800, "batch": 50, "rate": "0.1"}
     case = heads.case("softmax", how, L=8, V=3, P=100, T="0.05")
     bars = {"warmth": Bar(0.2, "a short run")}
     claim = row("softmax posterior from mini-batches", quick=(case,), quick_seeds=3, bars=lambda at: bars)
