@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 
 import mpmath
 import numpy as np
@@ -45,6 +45,7 @@ _LOW, _HIGH = "low", "high"
 _COVERS = {1: 6, 2: 5, 3: 4}
 _ROUNDS = 3
 LINES, _MOST_STRETCHES = 256, 12
+_BESIDE = mpf("1e-3")
 
 Progress = Callable[[str], None]
 
@@ -473,8 +474,8 @@ def _entered(atlas: Atlas) -> Atlas:
     for node in nodes:
         if _known(atlas, node):
             continue
-        for side in (1, -1):
-            first = _switched(atlas, node, side)
+        for side, beside in product((1, -1), (mpf(0), _BESIDE)):
+            first = _switched(atlas, node, side, beside)
             if first is None:
                 continue
             x, control = atlas.chart.point(first.position)
@@ -494,13 +495,17 @@ def _known(atlas: Atlas, crossing: Node) -> bool:
     return bool(close_by > 1)
 
 
-def _switched(atlas: Atlas, node: Node, side: int) -> Node | None:
-    """A point of the crossing branch: a small way along the critical eigenvector, which fixes the amplitude."""
+def _switched(atlas: Atlas, node: Node, side: int, beside: mpf) -> Node | None:
+    """A point of the crossing branch, a small way along the critical eigenvector, which fixes the amplitude; or at the
+    control ``beside`` that of the crossing, where Newton's method ends on the first branch that lies that way.
+    """
     n = atlas.landscape.n
     values, vectors = eigen([row[:n] for row in node.sight.jacobian])
-    critical = vectors[min(range(n), key=lambda k: abs(values[k]))]
-    direction = [*critical, mpf(0)]
-    y = [a + side * mpf("1e-3") * b for a, b in zip(node.position, direction, strict=True)]
+    critical = [*vectors[min(range(n), key=lambda k: abs(values[k]))], mpf(0)]
+    control = [*(mpf(0) for _ in range(n)), mpf(1)]
+    away = side * (10 * beside or mpf("1e-3"))
+    y = [a + away * b + beside * c for a, b, c in zip(node.position, critical, control, strict=True)]
+    direction = control if beside else critical
     amplitude = dot(direction, y)
     for _ in range(20):
         try:

@@ -110,7 +110,7 @@ def transitions(
         if not any(abs(math.log(end / place)) < _NEXT_TO for place in ends)  # there it ends in the trivial solution
     ]
     known = {branch.sector for branch in survey.branches}
-    if (lost and not entries) or any(run.sector not in known for run in survey.open):
+    if lost or any(run.sector not in known for run in survey.open):
         worst.append(Status.UNRESOLVED)
     notes = [f"no transition between {name} = {low:g} and {high:g}"] if not entries else []
     notes += [f"the {sector} branch was lost at {name} = {end:.4g}" for sector, end in lost]

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import mpmath
 from mpmath import mpf
-from sympy import QQ, Dummy, Expr, Integer, Rational, S, Symbol, lambdify, log, oo, root
+from sympy import QQ, Dummy, Expr, Integer, Rational, S, Symbol, cosh, exp, lambdify, log, oo, root, sinh
 
 from derive.action import EffectiveAction, Setup, SetupError
 from derive.asymptotic import AsymptoticSeries
@@ -29,7 +29,7 @@ from numerics.asymptotics import AsymptoticReport, Rung, compared, size_text, si
 from numerics.emit import emit
 from numerics.landscape import Landscape, hessian
 from numerics.newton import Matrix, Run, System, Vector, eigen, linear_solve, newton
-from numerics.points import Status
+from numerics.points import CostError, SolverError, Status
 from numerics.stationary import minima
 from numerics.transitions import transitions
 
@@ -90,13 +90,14 @@ def limit_report(
     else:
         problem = quantity(action, kind, known, limit, observable)
     system = _system(problem)
-    path = _followed(system, where, mpmath.log(_mpf(start)), limit)
+    path = _followed(problem, system, where, mpmath.log(_mpf(start)), limit)
     if progress is not None:
         progress(f"expanding the {kind} as {limit}")
     try:
         found = _expanded(problem, path, order)
     except LimitError as error:  # which speaks of what grows
-        raise LimitError(_LARGE_NAME.sub(f"{limit.large}", str(error))) from None
+        large = f"{limit.large}" if limit.to is oo else f"({limit.large})"
+        raise LimitError(_LARGE_NAME.sub(large, str(error))) from None
     series = _as_series(problem, found, limit, observable, order)
     rungs, notes = [], []
     for size in sizes(upto):
@@ -109,8 +110,10 @@ def limit_report(
             continue
         if rung.status is not Status.OK:
             notes.append(f"at {at} the {kind} is not confirmed by the Hessian")
-        elif size <= _SEEN and size != start:
-            others = list(_elsewhere(action, kind, limit, values, observable, phase, size, problem))
+        elif size <= _SEEN:
+            others = [where[problem.place]]
+            if size != start:
+                others = _elsewhere(action, kind, limit, values, observable, phase, size, problem)
             if not others:
                 notes.append(f"at {at} the {kind} is not seen without its series")
             elif not any(abs(other - rung.value.value) <= abs(other) * mpf(10) ** -_AGREED for other in others):
@@ -208,9 +211,12 @@ def _elsewhere(
     problem: Quantity,
 ) -> list[mpf]:
     """The quantity at X = ``size`` as the engine finds it, which knows nothing of these equations."""
-    setup = action.setup({**values, limit.variable.name: Rational(limit.inside.subs(LARGE, size))})
     place = problem.place if kind == "minimum" else -1
-    return [where[place] for where in _places(action, kind, setup, observable, phase)]
+    try:
+        setup = action.setup({**values, limit.variable.name: Rational(limit.inside.subs(LARGE, size))})
+        return [where[place] for where in _places(action, kind, setup, observable, phase)]
+    except (SetupError, CostError, SolverError):  # it has bounds that the series does not have
+        return []
 
 
 # --- following it ---------------------------------------------------------------------------------------------------------
@@ -231,14 +237,25 @@ def _system(problem: Quantity) -> Callable[[mpf], System]:
     return at
 
 
-def _followed(system: Callable[[mpf], System], start: Vector, level: mpf, limit: Limit) -> list[tuple[mpf, Vector]]:
+def _followed(
+    problem: Quantity, system: Callable[[mpf], System], start: Vector, level: mpf, limit: Limit
+) -> list[tuple[mpf, Vector]]:
     """Exact solutions from ln X = ``level`` on: as far as all digits can be carried, then as far as powers do not matter."""
     points = [(level, list(start))]
     points, done = _continued(system, points, _POWERS, mpf("0.02"), mpf("0.4"))
     if points[-1][0] < _REACH:
         raise LimitError(f"the solution is lost at {_near(limit, mpmath.exp(points[-1][0]))}")
-    beyond = _continued(system, points, _LOGARITHMS, mpf("0.4"), mpf(1), _DPS)[0] if done else points
+    if not done or not _representable(problem, *points[-1]):
+        return points
+    beyond = _continued(system, points, _LOGARITHMS, mpf("0.4"), mpf(1), _DPS)[0]
     return beyond if beyond[-1][0] > mpmath.sqrt(_LOGARITHMS) else points
+
+
+def _representable(problem: Quantity, level: mpf, point: Vector) -> bool:
+    """Whether exponentials stay numbers for any X: their exponents, at ln X = ``level``, do not grow with powers of X."""
+    nodes = set().union(*(equation.atoms(exp, sinh, cosh) for equation in problem.equations))
+    exponents = emit([node.args[0] for node in nodes], (*problem.unknowns, LARGE), "mpmath")
+    return all(abs(mpf(value)) < level**3 for value in exponents(*point, mpmath.exp(level)))
 
 
 def _continued(
@@ -285,7 +302,7 @@ def _ahead(points: Sequence[tuple[mpf, Vector]], level: mpf) -> Vector:
         powers = all(value * left[-1] > 0 for value in left) and (end != 0 or abs(left[-1] / left[0] - 1) > mpf("0.5"))
         c = linear_solve(rows, [mpmath.log(abs(value)) for value in left] if powers else left)
         ahead = c[0] * level + c[1] * mpmath.log(level) + c[2]
-        guess.append(end + mpmath.sign(left[-1]) * mpmath.exp(ahead) if powers else ahead)
+        guess.append(end + (mpmath.sign(left[-1]) * mpmath.exp(ahead) if powers else ahead))
     return guess
 
 

@@ -295,6 +295,11 @@ def test_asymptotics_of_a_limit_that_is_named(document):
     assert (code, quantity["status"], len(quantity["terms"])) == (0, "ok", 2)
 
 
+def test_asymptotics_without_parameters_have_no_empty_list(run):
+    code, out, _ = run(*MAGNET, "spinodal", "--limit", "T=0", "--order", "2", "--upto", "10")
+    assert (code, out.splitlines()[0]) == (0, "classical/curie-weiss-in-field, spinodal: spinodal as T = 0+")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -706,6 +711,8 @@ def test_checks_with_averages_are_run(run):
 def test_a_window_of_an_action_may_reach_below_zero(document):
     """phi^6: the order of the instability at a = 0 changes at b = 0."""
     _, found = document("diagram", "classical/landau-6", "--x", "a=-1:2", "--y", "b=-1:1:5", "--digits", "10")
-    assert [(point["kind"], float(point["x"]), float(point["y"])) for point in found["meetings"]] == [("tricritical", 0, 0)]
+    assert [(point["kind"], float(point["a"]), float(point["b"])) for point in found["meetings"]] == [
+        ("tricritical", 0, 0)
+    ]
     _, found = document("transitions", "classical/curie-weiss-in-field", "--over", "h=-1/4:1/4")
     assert [entry["value"] for entry in found["transitions"]] == ["0"]

@@ -22,7 +22,7 @@ from numerics.balls import Ball
 from numerics.certify.intervals import EffortError, ProofError, unit
 from numerics.jets import Index
 
-__all__ = ["Cell", "Field", "Region", "flat_region", "only_these", "region"]
+__all__ = ["Cell", "Field", "Region", "cubic_region", "flat_region", "only_these", "region"]
 
 _MOST_CELLS = 30000
 _SMALLEST = 64  # halvings of a side
@@ -52,6 +52,15 @@ def region(field: Field, point: Place, widths: Sequence[Ball]) -> Region:
         if _regular(_hessian(field(sides, 2), len(point))):
             return Region(sides)
     raise ProofError("around a stationary point there is no region in which it is proven to be the only one")
+
+
+def cubic_region(field: Field, point: Place, widths: Sequence[Ball]) -> Region:
+    """The same around a point of third order in one order parameter: F'' is monotone, and zero at the point alone."""
+    for depth in range(1, _DEEPEST):
+        side = _about(point[0], widths[0] * arb(2) ** -depth)
+        if not field((side,), 3)[0, 0, 0].contains(0):
+            return Region((side,))
+    raise ProofError("around a point of third order there is no region in which it is proven to be the only one")
 
 
 def flat_region(field: Field, point: Place, widths: Sequence[Ball]) -> Region:

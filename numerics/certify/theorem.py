@@ -17,7 +17,7 @@ from flint import arb, arb_mat, ctx
 
 from numerics.balls import Ball
 from numerics.certify.claims import KINDS, Claim, Derivatives, Kind, Mirror, Partials, Scene, index_of, mirror, resting
-from numerics.certify.complete import Cell, Field, Region, flat_region, only_these, region
+from numerics.certify.complete import Cell, Field, Region, cubic_region, flat_region, only_these, region
 from numerics.certify.intervals import Box, EffortError, Equations, ProofError, ball_of, balls
 from numerics.landscape import Landscape
 
@@ -101,6 +101,17 @@ class Stage:
                 "neither a symmetry that undoes itself nor a gradient that vanishes for every control keeps it"
             )
         return kept
+
+    @property
+    def lopsided(self) -> bool:
+        """Whether the point of an instability may be one of third order."""
+        return self.mirror is not None and self.mirror.lopsided
+
+    @property
+    def walled(self) -> bool:
+        """Whether that point is the wall itself, beyond which there is nothing that a cubic term could lower."""
+        order, values = self.landscape.action.order_parameters[0], self.landscape.setup.values
+        return self.n == 1 and order.edge and self.lopsided and order.lower.subs(values) == self.theorem.box[0].rational
 
     def claim(self, unknowns: Sequence[Ball]) -> Claim:
         """The claim at some values of the unknowns."""
@@ -207,10 +218,10 @@ def regions(
     stage: Stage, points: Sequence[Sequence[Ball]], driving: Sequence[Ball], flat: bool = False
 ) -> list[Region]:
     """Around each point and each of its images under the symmetries, where it is the only one."""
-    if flat and stage.mirror is not None and stage.mirror.lopsided:
+    if flat and stage.lopsided and not stage.walled:
         raise ProofError("a point with a cubic term is no lowest state")
     widths, field = [high - low for low, high in domain(stage, driving)], _field(stage, driving)
-    found = flat_region if flat else region
+    found = region if not flat else cubic_region if stage.lopsided else flat_region
     return [found(field, image, widths) for point in points for image in _images(stage, point)]
 
 
@@ -246,8 +257,8 @@ def _lowest(stage: Stage, points: Sequence[Sequence[Ball]], driving: Sequence[Ba
         if not stage.action(other, driving) > stage.action(lowest, driving):
             raise ProofError("it is not proven that no other stationary point has a lower action")
     _grows_outwards(stage, driving)
-    if any(order.edge for order in action.order_parameters):
-        _above_the_wall(stage, lowest, driving)
+    if any(order.edge for order in action.order_parameters) and not stage.walled:
+        _above_the_wall(stage, lowest, [*points, *others], driving)
     yield f"none of them, nor a wall, has a lower action than the {'points' if points else 'first'}"
 
 
@@ -292,10 +303,17 @@ def _grows_outwards(stage: Stage, driving: Sequence[Ball]) -> None:
                 )
 
 
-def _above_the_wall(stage: Stage, lowest: Sequence[Ball], driving: Sequence[Ball]) -> None:
+def _above_the_wall(
+    stage: Stage, lowest: Sequence[Ball], named: Sequence[Sequence[Ball]], driving: Sequence[Ball]
+) -> None:
+    """Raises `ProofError` where the wall may lie lower.
+
+    It does not where the action is convex over a named point's box that holds the wall, for there the point is the lowest.
+    """
     if stage.n > 1:
         raise ProofError("with a wall, the lowest state is only proven for one order parameter")
-    wall = [domain(stage, driving)[0][0]]
-    slope, _ = stage.stationary(driving)(wall)
-    if not (slope[0] < 0 or stage.action(wall, driving) > stage.action(lowest, driving)):
+    wall, equations = [domain(stage, driving)[0][0]], stage.stationary(driving)
+    at_a_minimum = any(place[0].contains(wall[0]) and equations(place)[1][0, 0] > 0 for place in named)
+    falls = equations(wall)[0][0] < 0
+    if not (at_a_minimum or falls or stage.action(wall, driving) > stage.action(lowest, driving)):
         raise ProofError("it is not proven that the action on the wall is not lower")

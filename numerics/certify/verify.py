@@ -13,16 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import mpmath
+from mpmath import mpf
+
 from derive.action import EffectiveAction, SetupError
 from derive.exact import ExactnessError
 from numerics.certify.certificate import Certificate, CertificateError, certificate, document, labels
 from numerics.certify.claims import KINDS
 from numerics.certify.intervals import ProofError, power_of_ten
 from numerics.certify.methods import VERIFICATION
-from numerics.certify.theorem import POINTS, Proven, established
-from numerics.landscape import Landscape
+from numerics.certify.theorem import POINTS, Proven, Theorem, established
+from numerics.landscape import Landscape, hessian
+from numerics.newton import negative_eigenvalues
+from numerics.phases import names
+from numerics.points import Kind
 
 __all__ = ["Verdict", "as_json", "as_text", "verified"]
+
+_NAMING = 60
+"""Digits at which points are told apart to be named."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +45,12 @@ class Verdict:
 def verified(
     found: Certificate, action: EffectiveAction, progress: Callable[[str], None] | None = None
 ) -> Iterator[Verdict]:
-    """Each theorem of a certificate, proven again or not. The names of phases are labels, and no part of it.
+    """Each theorem of a certificate, proven again or not. The names of a transition's phases are labels, and no part of it.
 
-    Raises `CertificateError` where the certificate is not about ``action``, or its setup is none of it.
+    Raises `CertificateError` where the certificate is not about ``action``, its setup is none of it, or it claims nothing.
     """
+    if not found.theorems:
+        raise CertificateError("the certificate holds no theorem: nothing is proven in it")
     if not isinstance(action, EffectiveAction):
         raise CertificateError(f"{found.theory} has a state evolution; certificates are of actions in closed form")
     landscape = _landscape(found, action)
@@ -50,6 +61,7 @@ def verified(
             progress(f"verifying {each.theorem.kind}")
         try:
             _refuse_shape(each, action, found.digits)
+            _refuse_names(each.theorem, landscape)
             again = established(landscape, each.theorem, VERIFICATION).sentences
             refused = None if again == each.sentences else f"what is proven is: {'; '.join(again)}"
         except ProofError as error:
@@ -86,6 +98,22 @@ def _refuse_shape(proven: Proven, action: EffectiveAction, digits: int) -> None:
         raise ProofError(f"there is no column {theorem.column}")
     if any(interval.radius > power_of_ten(-digits) for interval in theorem.box):
         raise ProofError(f"a radius is larger than {digits} digits allow")
+
+
+def _refuse_names(theorem: Theorem, landscape: Landscape) -> None:
+    """Raises `ProofError` where stationary points are not named as the theory names them; the wall may be one of the minima."""
+    if theorem.kind != POINTS:
+        return
+    with mpmath.workdps(_NAMING):
+        control, n = landscape.control(), landscape.n
+        points = [tuple(mpf(str(side.middle)) for side in box) for box in theorem.others]
+        negative = [negative_eigenvalues(hessian(landscape.slopes(x, control), n)) for x in points]
+        kinds = [Kind.MINIMUM if k == 0 else Kind.MAXIMUM if k == n else Kind.SADDLE for k in negative]
+        wall = landscape.wall(control)
+        walls = [] if wall is None or (wall,) in points else [(wall,)]
+        again = names(landscape, control, [*points, *walls], [*kinds, *(Kind.MINIMUM for _ in walls)])
+    if tuple(again[: len(points)]) != theorem.names:
+        raise ProofError(f"the points are named {', '.join(again[: len(points)])}")
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _mpmath_expm1(u: mpmath.mpf) -> mpmath.mpf:
 
 def _mpmath_log1p(u: mpmath.mpf) -> mpmath.mpf:
     """log(1 + u), the sum being exact; faster than mpmath's own."""
-    if not -1 < u < mpmath.inf or not u or mpmath.mag(u) < -mp.prec:
+    if not -1 < u < mpmath.inf or not u or abs(mpmath.mag(u)) > mp.prec:
         return mpmath.log1p(u)
     return mp.make_mpf(libmp.mpf_log(libmp.mpf_add(libmp.fone, u._mpf_), mp.prec, "n"))
 

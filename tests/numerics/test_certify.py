@@ -299,6 +299,23 @@ def test_classical_models_to_thirty_digits(name, tmp_path):
     assert not any(refusals(action, certificate, tmp_path))
 
 
+@pytest.mark.parametrize(
+    "name, lowest",
+    [
+        ("potts", {"coexistence"}),
+        ("spiked-wigner-gaussian", {"instability"}),
+        ("spiked-wishart", {"instability"}),
+    ],
+)
+def test_a_phase_on_the_wall_may_be_the_lowest(name, lowest, tmp_path):
+    """The instability of the disordered Potts phase, on the wall, too, is that of a state that is not the lowest."""
+    action = find(f"classical/{name}").action()
+    found, certificate = certified(action)
+    ranked = {each.theorem.kind for each in certificate.theorems if each.theorem.lowest}
+    assert (ranked, any("lies lower" in note for note in found.notes)) == (lowest, name == "potts")
+    assert not any(refusals(action, certificate, tmp_path))
+
+
 @pytest.mark.slow
 def test_the_linear_head_to_fifty_digits(tmp_path):
     action = linear.action()

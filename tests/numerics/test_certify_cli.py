@@ -25,7 +25,7 @@ def run(capsys, monkeypatch, tmp_path):
 
 
 def test_transitions_are_certified_and_verified(run):
-    code, out, err = run("transitions", *SOFTMAX, "--digits", "30", "--certify", "--json")
+    code, out, err = run("transitions", *SOFTMAX, "--digits", "30", "--certify", "--json", "--quiet")
     document = json.loads(out)
     assert (code, err, document["status"]) == (0, "", "ok")
     assert [entry["certified"] for entry in document["transitions"]] == [True] * 4
@@ -90,6 +90,19 @@ def test_a_certificate_does_not_have_code_run(run):
     assert "module" in err
 
 
+def test_a_point_under_another_name_is_refused(run):
+    room = pytest.importorskip("numerics.certify.certificate")
+    run("minima", *SOFTMAX, "P=330", "--certify", "--out", "points.json")
+    document = json.loads(Path("points.json").read_text())
+    document.pop("seal")
+    text = json.dumps(document).replace("uniform", "@").replace("copy", "uniform").replace("@", "copy")
+    changed = {**json.loads(text), "theory": document["theory"]}
+    Path("points.json").write_text(json.dumps({**changed, "seal": room.seal(changed)}))
+    code, _, err = run("verify", "points.json")
+    assert code == 3
+    assert "the points are named uniform, copy" in err
+
+
 WALLED = """
 [theory]
 name = "walled"
@@ -112,3 +125,6 @@ def test_what_is_not_proven_has_an_exit_code(run):
     assert (code, json.loads(out)["status"]) == (3, "not proven")
     assert "the action on the wall is not lower" in json.loads(out)["notes"][-1]
     assert "not everything that was found is proven" in err
+    code, out, err = run("verify", json.loads(out)["certificate"])
+    assert (code, out) == (2, "")
+    assert "no theorem" in err

@@ -680,3 +680,12 @@ def test_a_definition_in_terms_of_a_later_one_is_refused():
     x, u, v = sp.symbols("x u v", real=True)
     with pytest.raises(EmissionError, match="of u holds v, which is not defined before"):
         emit(u, (x,), definitions={u: x + v, v: x})
+
+
+def test_log1p_of_a_number_beyond_any_memory():
+    """The sum of one and e^(10^1000), exactly, would have 10^1000 digits."""
+    x = sp.Symbol("x", real=True)
+    with mpmath.workdps(30):
+        huge = mpmath.mpf(10) ** 1000
+        (value,) = emit([sp.log(1 + sp.exp(x) * sp.cosh(1))], (x,), "mpmath")(huge)
+        assert abs(value / huge - 1) < mpmath.mpf("1e-28")

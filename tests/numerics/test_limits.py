@@ -2,26 +2,104 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+import mpmath
 import pytest
 from mpmath import mpf
-from sympy import Add, Expr, Float, Integer, Rational, Symbol, log, sqrt
+from sympy import Add, Expr, Float, Integer, Rational, Symbol, exp, log, oo, sqrt
 
 from derive.action import SetupError
 from derive.catalogue import find
 from derive.copy_head import linear, softmax
 from derive.limits.constant import LimitError
-from derive.limits.quantity import Limit, named, quantity
+from derive.limits.quantity import Limit, Quantity, named, quantity
 from numerics import limits
-from numerics.asymptotics import AsymptoticReport
+from numerics.asymptotics import AsymptoticReport, size_text
 from numerics.limits import limit_report
+from numerics.newton import Run
 from numerics.points import Status
 
+MOVING = """
+[theory]
+name = "moving"
+summary = "moving"
+action = "x^4/4 + (a + y)*x^2/2 + (y - c^2/(1+c))^2/2"
+window = ["-2*c - 2", "1"]
+[control.a]
+meaning = "a"
+lower = -1000000
+upper = 1000000
+[parameters.c]
+meaning = "c"
+default = 1
+[order_parameters.x]
+meaning = "x"
+lower = "-3 - 3*c - abs(a)"
+upper = "3 + 3*c + abs(a)"
+[order_parameters.y]
+meaning = "y"
+lower = "-20*(1+c+abs(a))^2"
+upper = "20*(1+c+abs(a))^2"
+[[symmetries]]
+name = "flip"
+image = { x = "-x" }
+"""
+CROSSING = """
+[theory]
+name = "crossing"
+summary = "crossing"
+action = "(a + c)*(x - 1/c)^2/2 - (x - 1/c)^3/3 + (x - 1/c)^4/4"
+window = ["-c-2", "-c+2"]
+[control.a]
+meaning = "a"
+lower = -1000000000
+upper = 1000000000
+[parameters.c]
+meaning = "c"
+default = 1
+[order_parameters.x]
+meaning = "x"
+lower = "-5 - abs(a+c)"
+upper = "5 + abs(a+c) + 1/c"
+"""
+BLUME_CAPEL = """
+[theory]
+name = "blume-capel"
+summary = "blume-capel"
+action = "m^2/2 - T*log(1 + 2*exp(-D/T)*cosh(m/T))"
+window = ["1/10", "3/5"]
+[control.D]
+meaning = "D"
+lower = -2
+upper = 3
+[parameters.T]
+meaning = "T"
+default = "1/4"
+[order_parameters.m]
+meaning = "m"
+lower = -1
+upper = 1
+[[symmetries]]
+name = "flip"
+image = { m = "-m" }
+"""
 
-def report(theory: str, wanted: str, limit: str, order: int = 3, upto: int = 24, **values: object) -> AsymptoticReport:
+
+def declared(folder: Path, text: str) -> str:
+    file = folder / "mine.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def report(
+    theory: str, wanted: str, limit: str, order: int = 3, upto: int = 24, phase: str | None = None, **values: object
+) -> AsymptoticReport:
     action = find(theory).action()
     kind, observable = named(action, wanted)
     end = Integer(10) ** upto
-    return limit_report(action, kind, Limit.parsed(action, limit), values, order, observable, upto=end)
+    return limit_report(action, kind, Limit.parsed(action, limit), values, order, observable, phase, end)
 
 
 def equal(found: AsymptoticReport, expected: Expr) -> None:
@@ -117,3 +195,94 @@ def test_rungs_are_confirmed_as_minima(monkeypatch: pytest.MonkeyPatch) -> None:
     found = report("classical/curie-weiss", "m", "T=0", upto=2)
     assert found.status is Status.DIVERGED
     assert found.notes[-1] == "at T = 1e-2 the minimum is not confirmed by the Hessian"
+
+
+C = Symbol("c", positive=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "control", "terms"),
+    [(MOVING, lambda c: -(c**2) / (1 + c), (-1, 1 / C, -1 / C**2)), (CROSSING, lambda c: -c, (-1,))],
+)
+def test_an_unstable_point_that_moves(
+    tmp_path: Path, text: str, control: Callable[[Expr], Expr], terms: tuple[Expr, ...]
+) -> None:
+    """The crossing of branches is where the point is, not where it was when it was found."""
+    found = report(declared(tmp_path, text), "instability", "c=oo", upto=6)
+    assert (found.status, found.notes) == (Status.OK, ())
+    assert (found.series.scale, found.series.terms) == (C, terms)
+    for rung in found.rungs:
+        exact = control(rung.size)
+        assert abs(rung.value.value - mpf(exact.p) / exact.q) <= rung.value.error + abs(rung.value.value) * mpf("1e-15")
+
+
+def test_only_a_point_that_is_stationary_everywhere_is_left_out(tmp_path: Path) -> None:
+    """What is stationary at one X and every control is no such point."""
+    crossing = find(declared(tmp_path, CROSSING)).action()
+    moves = quantity(crossing, "instability", {}, Limit.parsed(crossing, "c=oo"), unstable=((Rational(1, 100),), 0))
+    assert len(moves.unknowns) == 2
+    landau = find("classical/landau-6").action()
+    b = landau.parameters[0].symbol
+    stays = quantity(landau, "instability", {}, Limit(b, oo), unstable=((Integer(0),), 0))
+    assert (len(stays.unknowns), stays.implied) == (1, ())
+
+
+def test_a_rung_has_to_be_what_the_engine_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_elsewhere", lambda *_: [mpf(-999)])
+    found = report(declared(tmp_path, CROSSING), "instability", "c=oo", upto=4)
+    assert found.status is Status.DIVERGED
+    assert found.notes == ("at c = 1000 the instability is not the one that is found without its series",)
+
+
+def test_what_is_implied_has_to_vanish() -> None:
+    x = Symbol("x", real=True)
+    problem = Quantity("instability", (x,), (x,), 0, (), (x - 1,))
+    with mpmath.workdps(50):
+        runs = [Run([1 + mpf(10) ** -k], [mpf(0)], Status.OK) for k in (30, 40)]
+        assert not limits._remains(problem, runs, mpf(10))
+        assert limits._remains(problem, [Run([mpf(2)], [mpf(0)], Status.OK)] * 2, mpf(10))
+
+
+def test_a_limit_from_below_is_written_in_its_variable() -> None:
+    a = Symbol("a", negative=True)
+    found = report("classical/landau-6", "x", "a=0-", upto=3, b=-1, phase="ordered")
+    assert found.series.terms == (1, -a / 2, -5 * a**2 / 8)
+    assert [rung.size for rung in found.rungs] == [Rational(-1, 100), Rational(-1, 1000)]
+    assert size_text(found.rungs[0].size) == "-1e-2"
+    for rung in found.rungs:
+        at = (mpf(rung.size.p) / rung.size.q, rung.value.value)
+        with mpmath.workdps(30):  # x^2 = (1 + sqrt(1 - 4 a))/2
+            assert abs(at[1] ** 2 - (1 + mpmath.sqrt(1 - 4 * at[0])) / 2) < mpf("1e-13")
+    assert report("classical/landau-6", "x", "a=0-", upto=3, b=1, phase="ordered").series.scale == sqrt(-a)
+
+
+def test_errors_speak_of_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    action = find("classical/curie-weiss").action()
+    assert limits._near(Limit.parsed(action, "T=0"), mpf(400)) == "T = 0.0025"
+    assert limits._near(Limit.parsed(action, "T=1-"), mpf(400)) == "T = 1 - 0.0025"
+
+    def refused(*_: object) -> None:
+        raise LimitError("the power of X in m is near 0.3")
+
+    monkeypatch.setattr(limits, "_expanded", refused)
+    with pytest.raises(LimitError, match=r"the power of \(1/T\) in m"):
+        report("classical/curie-weiss", "m", "T=0", upto=2)
+
+
+def test_coexistence_of_a_cold_blume_capel_magnet(tmp_path: Path) -> None:
+    """Exponentially near to 1/2: against the root of the gap at T = 1/20."""
+    found = report(declared(tmp_path, BLUME_CAPEL), "coexistence", "T=0", upto=2)
+    assert (found.status, found.series.terms[:2]) == (Status.OK, (Rational(1, 2), -T * exp(-1 / (2 * T))))
+    with mpmath.workdps(40):
+        t = mpf(1) / 20
+
+        def action(m: mpf, d: mpf) -> mpf:
+            return m**2 / 2 - t * mpmath.log(1 + 2 * mpmath.exp(-d / t) * mpmath.cosh(m / t))
+
+        def equations(m: mpf, d: mpf) -> list[mpf]:
+            return [mpmath.diff(lambda x: action(x, d), m), action(m, d) - action(mpf(0), d)]
+
+        _, root = mpmath.findroot(equations, (1 - mpmath.exp(-1 / (2 * t)), mpf(1) / 2))
+        left = root - mpf(str(found.series.value.subs(T, Rational(1, 20)).evalf(40)))
+        following = mpf(str((found.series.scale * found.series.next_term).subs(T, Rational(1, 20)).evalf(40)))
+        assert abs(left / following - 1) < mpf("1e-2")

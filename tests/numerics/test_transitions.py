@@ -447,6 +447,14 @@ def test_exchange_of_stability_beside_a_fold(slope, shift, stiffness):
         assert abs(mpf(entry.value.text) - share * square) <= mpf(entry.value.bound) + mpf(10) ** -15
 
 
+def test_a_branch_that_crosses_where_the_control_alone_changes():
+    """The cover of the plane misses the minimum at rest, which crosses the branch that is followed at field = 0."""
+    found = solve(zoo.cubic(S(-1), Rational(1, 7), S.One))
+    assert [(t.kind, t.order) for t in found] == [(INSTABILITY, "first"), (COEXISTENCE, "first"), (SPINODAL, None)]
+    for entry, exact in zip(found, (mpf(0), mpf(2) / 9, mpf(1) / 4), strict=True):
+        assert abs(mpf(entry.value.text) - exact) <= mpf(entry.value.bound) + mpf(10) ** -15
+
+
 def test_points_that_are_degenerate_at_every_control_are_no_answer():
     found = solve(zoo.degenerate_at_rest())
     assert (len(found), found.status) == (0, Status.DEGENERATE)
