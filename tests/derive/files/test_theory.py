@@ -246,7 +246,7 @@ BAD = {
     "an unpaired overlap": (changed(POTENTIAL, "theory", "r*q/2", "r*q^2/2"), "not paired"),
     "a sector of nothing": (written(POTENTIAL) + '\n[[sectors]]\nname = "a"\nvanishing = ["x"]', "which is no overlap"),
     "brackets without end": ("a = " + "[" * 5_000, "brackets|no TOML"),
-    "tables without end": ("a" + ".a" * 5_000 + " = 1", "has no key|no TOML|brackets"),
+    "tables without end": ("a" + ".a" * 5_000 + " = 1", "a key has too many dots"),
     "a number without end": (changed(ACTION, "parameters.h", "0.25", "1" * 20_000), "no TOML|characters"),
 }
 
