@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["names"]
 
-_ZERO = mpf("1e-18")
-"""Of the box: on a branch that was traced, zero is no better known."""
-
 
 def names(landscape: Landscape, control: mpf, points: Sequence[Coordinates], kinds: Sequence[Kind]) -> list[str]:
     """A name for each of the stationary points at ``control``; one that belongs to no phase is called after its kind.
@@ -50,8 +47,8 @@ def names(landscape: Landscape, control: mpf, points: Sequence[Coordinates], kin
 def _by_condition(landscape: Landscape, control: mpf, x: Coordinates, phases: Sequence[Phase]) -> str | None:
     if not phases:
         return None
-    coordinates = zip(landscape.action.variables, x, landscape.box(control), strict=True)
-    exact = {s: S.Zero if abs(value) <= _ZERO * (b - a) else Float(value, 30) for s, value, (a, b) in coordinates}
+    coordinates = zip(landscape.action.variables, x, strict=True)
+    exact = {symbol: S.Zero if value == 0 else Float(value, 30) for symbol, value in coordinates}
     values = {**landscape.setup.values, landscape.action.control.symbol: Float(control, 30), **exact}
     return next((phase.name for phase in phases if phase.where is not None and phase.where.subs(values) == True), None)  # noqa: E712
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["transitions"]
 
+_ZERO = mpf("1e-18")
 _BESIDE = mpf("1e-7")
 
 
@@ -231,7 +232,12 @@ def _names(atlas: Atlas, points: Sequence[Coordinates], t: mpf, *own: Segment) -
     """The names of the minima ``points`` at the control coordinate ``t``, and then of those not on their ``own`` segments."""
     others = [atlas.chart.point(node.position)[0] for segment, node in atlas.minima(t) if segment not in own]
     kinds = [Kind.MINIMUM] * (len(points) + len(others))
-    return names(atlas.landscape, atlas.chart.control(t), [*points, *others], kinds)
+    scales = atlas.chart.scales
+    # On a branch that was traced, zero is no better known.
+    exact = [
+        tuple(a if abs(a) > _ZERO * s else mpf(0) for a, s in zip(x, scales, strict=True)) for x in (*points, *others)
+    ]
+    return names(atlas.landscape, atlas.chart.control(t), exact, kinds)
 
 
 def _polished(

@@ -134,7 +134,7 @@ CASES = {
     "figure without target": (["figure", "softmax-landscape"], "--out"),
     "ladder too short": (["asymptotics", *SOFTMAX, "V=8", "--upto", "1"], "--upto"),
     "ladder of text": (["asymptotics", *SOFTMAX, "V=8", "--upto", "high"], "--upto: 'high' is not"),
-    "theory without series": (["asymptotics", "copy-head/softmax-relaxed", "V=8"], "no asymptotic series"),
+    "theory without series": (["asymptotics", "copy-head/softmax-relaxed", "V=8"], "no series of its own"),
     "two quantities": (["asymptotics", *SOFTMAX, "P*", "P_x", "V=8"], "one quantity"),
     "size of a ladder": (["asymptotics", *SOFTMAX, "L=2", "V=8"], "L runs along the ladder"),
     "control of a series": (["asymptotics", *SOFTMAX, "P*", "V=8", "P=3"], "P is what the series gives"),

@@ -8,9 +8,9 @@ from functools import partial
 import mpmath
 import pytest
 from mpmath import mpf
-from sympy import Rational, S, Symbol, exp
+from sympy import Eq, Ne, Rational, S, Symbol, cosh, exp, log
 
-from derive.action import EffectiveAction, OrderParameter, Parameter, Symmetry
+from derive.action import EffectiveAction, OrderParameter, Parameter, Phase, Symmetry
 from derive.catalogue import find
 from numerics import branches
 from numerics import transitions as solver
@@ -575,3 +575,14 @@ def test_a_closed_form_that_is_not_real_is_none():
     """The spinodal fields of the Curie-Weiss model, where there are none."""
     action = find("classical/curie-weiss-in-field").action()
     assert [entry.kind for entry in solve(action, T="3/2")] == [CROSSOVER]
+
+
+def test_a_phase_told_by_an_order_parameter_that_vanishes():
+    """Random field of two values: the first instability is that of m = 0 alone, by whichever branch it is reached."""
+    m, T = Symbol("m", real=True), Symbol("T", positive=True)
+    s = Rational(2, 5)
+    value = m**2 / 2 - T / 2 * (log(2 * cosh((m + s) / T)) + log(2 * cosh((m - s) / T)))
+    phases = (Phase("para", Eq(m, 0)), Phase("ferro", Ne(m, 0)))
+    order = OrderParameter(m, "magnetisation", -S.One, S.One)
+    found = solve(zoo.action(value, (order,), T, (Rational(1, 20), S(2)), phases=phases))
+    assert [[phase.name for phase in entry.phases] for entry in found] == [["para"], ["ferro", "para"]]
