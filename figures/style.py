@@ -30,6 +30,7 @@ __all__ = [
     "SHEET",
     "SKY",
     "VERMILION",
+    "legend_below",
     "logarithmic",
     "saved",
     "sheet",
@@ -70,6 +71,12 @@ SHEET: Any = {
     "image.cmap": "cividis",
     "svg.hashsalt": "spinodal",
 }
+
+
+def legend_below(figure: Figure, panel: Axes, columns: int) -> None:
+    """The legend of one panel for all, below them."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def logarithmic(axis: Axis) -> None:

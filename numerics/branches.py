@@ -396,9 +396,8 @@ def _stretches(landscape: Landscape, low: mpf, high: mpf, known: Sequence[mpf]) 
     counts = [_sign_changes(landscape, control) for control in controls]
     cuts = [0, *(k for k in range(1, LINES) if counts[k] != counts[k - 1]), LINES]
     ends = [low, *((controls[k - 1] + controls[k]) / 2 for k in cuts[1:-1]), high]
-    unseen = [
-        (a, b) for a, b in pairwise(cuts) if not any(ends[cuts.index(a)] <= c <= ends[cuts.index(b)] for c in known)
-    ]
+    stretches = zip(pairwise(cuts), pairwise(ends), strict=True)
+    unseen = [cut for cut, (left, right) in stretches if not any(left <= control <= right for control in known)]
     return [controls[(a + b) // 2] for a, b in sorted(unseen, key=lambda cut: cut[0] - cut[1])[:_MOST_STRETCHES]]
 
 

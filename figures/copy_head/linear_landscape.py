@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from derive.catalogue import find
 from figures.branches import evaluated
 from figures.plot import Plot, Work
-from figures.style import VERMILION, sheet
+from figures.style import VERMILION, legend_below, sheet
 from figures.table import Cell, Table, made
 from numerics.points import Kind
 from numerics.stationary import minima
@@ -76,8 +76,7 @@ def draw(table: Table) -> Figure:
             axes.set_title(f"$P = {P:.0f}$: {name}")
             axes.set_xlabel("pooling $u$: row sum of the attention")
         panels[0].set_ylabel("copying $c$: entry to copy minus another")
-        handles, labels = panels[1].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2)
+        legend_below(figure, panels[1], 2)
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from figures.copy_head.along_samples import COLUMNS, along_samples, branch, points
 from figures.plot import Plot
-from figures.style import BLACK, logarithmic, sheet
+from figures.style import BLACK, legend_below, logarithmic, sheet
 from figures.table import Table
 
 __all__ = ["PLOT"]
@@ -39,8 +39,7 @@ def draw(table: Table) -> Figure:
             axes.set_ylim(-0.05, 1.05)
         panels[0].set_ylabel(r"loss on new sequences $\ell$, per position")
         logarithmic(panels[1].xaxis)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5)
+        legend_below(figure, panels[0], 5)
     return figure
 
 

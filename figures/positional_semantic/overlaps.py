@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures.plot import Plot
 from figures.positional_semantic.along_alpha import COLUMNS, along_alpha, finish, points, solution
-from figures.style import sheet
+from figures.style import legend_below, sheet
 from figures.table import Table
 
 __all__ = ["PLOT"]
@@ -32,8 +32,7 @@ def draw(table: Table) -> Figure:
             axes.set_ylabel(f"overlap of the student {label}")
             axes.margins(y=0.1)
             finish(axes, table)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        legend_below(figure, panels[0], 4)
     return figure
 
 
