@@ -52,11 +52,17 @@ def swept(folder, solve, axis="a=-1:1:12", jobs=None, theory=LANDAU, retry=False
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    """The records of a sweep over ``GRID`` to which nothing happens."""
+def store(tmp_path_factory):
+    """A sweep over ``GRID`` to which nothing happens."""
     folder = tmp_path_factory.mktemp("undisturbed") / "store"
     swept(folder, minima, axis=GRID)
-    return whole(folder)
+    return Store.open(folder)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(store):
+    """Its records."""
+    return whole(store.folder)
 
 
 # --- who solves a point, and what it solved before, does not matter ---
@@ -220,17 +226,21 @@ def _rows(folder):
 # --- the disk ---
 
 
-def test_a_full_disk_ends_the_scan_and_keeps_what_was_written(tmp_path, undisturbed):
-    def small():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+def test_a_full_disk_ends_the_scan_and_keeps_what_was_written(tmp_path, store, undisturbed):
+    Store.create(tmp_path, store.about()).append(list(store.records())[:80])
+    room = (tmp_path / "records.sqlite").stat().st_size + 10_000
 
-    done = subprocess.run(command(tmp_path), cwd=ROOT, preexec_fn=small, capture_output=True, text=True)
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    words = command(tmp_path, "--resume")
+    done = subprocess.run(words, cwd=ROOT, preexec_fn=small, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (3, "")
     assert "cannot be written" in done.stderr
     assert "--resume goes on when there is room" in done.stderr
     assert "Traceback" not in done.stderr
     kept = len(whole(tmp_path))
-    assert 0 < kept < 240
+    assert 80 <= kept < 240
     assert vars(swept(tmp_path, minima, axis=GRID)) == {"solved": 240 - kept, "there": kept, "amiss": 0}
     assert whole(tmp_path) == undisturbed
 
