@@ -10,7 +10,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export MKL_NUM_THREADS = 1
 
-.PHONY: demo test test-all bench gpu-check lint install clean
+.PHONY: demo test test-all bench gpu-check lint docs install clean
 
 # Two lanes for two cores: the checked derivation, and meanwhile the transitions and the picture.
 demo: install
@@ -37,6 +37,11 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# The pages of all theories are computed, and the notebooks run: some minutes.
+docs: install
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs build/docs
 
 install: $(INSTALLED)
 

@@ -18,6 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from sympy import Rational
     from tqdm import tqdm
 
-    from derive.action import Parameter, Setup
+    from derive.action import EffectiveAction, Parameter, Setup
     from derive.catalogue import Theory
     from derive.derivation import CheckReport, Derivation, Result
+    from derive.limits.quantity import Wanted
     from derive.state_evolution import Problem
     from numerics.asymptotics import AsymptoticReport
     from numerics.diagram import Diagram
@@ -55,7 +57,7 @@ ROWS = 9
 INSIST = 0.2
 """Seconds after which an interrupt that something swallowed is raised again."""
 SHOWN = 5
-"""Points that are not ok which `status` shows."""
+"""Points that are not ok, or damaged, which `status` shows."""
 PULSE = 10.0
 """Seconds between two lines of progress where standard error is no terminal."""
 
@@ -406,7 +408,7 @@ def _entry(theory: Theory) -> dict[str, Any]:
 @click.argument("theory")
 @click.option("--check", is_flag=True, help="Run every step's checks; exit 3 if one fails.")
 @click.option("--quick", is_flag=True, help="With --check: only the checks that take no time.")
-@click.option("--format", "form", metavar="text|latex|html|json", help="How to print; with --expr text|latex|python|c.")
+@click.option("--format", "form", metavar="text|latex|html|json", help="With --expr: text|latex|python|javascript|c.")
 @click.option("--expr", metavar="STEP", help="Print one step's expression only; action: the one that is solved.")
 @click.option("--no-cache", is_flag=True, expose_value=False, help="Without effect: nothing is cached as yet.")
 @_options
@@ -427,7 +429,9 @@ def derive(
         _print_expression(_theory(theory), expr, form or "text")
         return
     if form not in (None, "text", "latex", "html", "json"):
-        raise BadInput(f"--format {form}: give text, latex, html or json (python and c go with --expr STEP)")
+        raise BadInput(
+            f"--format {form}: give text, latex, html or json (python, javascript and c go with --expr STEP)"
+        )
     derivation = _theory(theory).derivation()
     reports = list(_run_checks(derivation, quick, quiet)) if check else []
     found = present.by_check(reports)
@@ -604,7 +608,8 @@ def transitions(
 def _certificate_file(theory: str, problem: Problem, digits: int, certify: bool, out: Path | None) -> Path | None:
     """Where a certificate goes, if one is asked for and there can be one."""
     from derive.action import EffectiveAction
-    from numerics.certify.taylor import UncertifiableError, refuse_uncertifiable
+    from derive.files.written import UnwritableError
+    from numerics.certify.taylor import UncertifiableError
 
     if not certify:
         if out is not None:
@@ -615,11 +620,21 @@ def _certificate_file(theory: str, problem: Problem, digits: int, certify: bool,
     if digits > MOST_CERTIFIED:
         raise BadInput(f"--certify: {digits} digits; a certificate may have {MOST_CERTIFIED}")
     try:
-        refuse_uncertifiable(problem)
-    except UncertifiableError as error:
+        _refuse_uncertifiable(theory, problem)
+    except (UncertifiableError, UnwritableError) as error:
         raise BadInput(f"--certify: {error}") from None
     name = Path(theory).stem if theory.endswith(".toml") else re.sub(r"\W+", "-", theory)
     return out or cast(Path, NewFile().convert(f"{name}.certificate.json", None, None))
+
+
+def _refuse_uncertifiable(theory: str, action: EffectiveAction) -> None:
+    from derive.catalogue import MODULE
+    from derive.files.written import in_text
+    from numerics.certify.taylor import refuse_uncertifiable
+
+    refuse_uncertifiable(action)
+    if theory.startswith(MODULE):
+        in_text(action)
 
 
 def _certified(
@@ -628,14 +643,22 @@ def _certified(
     """What was found, as far as it is proven; the certificate is written."""
     from dataclasses import replace
 
+    from derive.catalogue import MODULE
+    from derive.files import written
     from numerics.certify import certificate, prove
     from numerics.points import Points
 
     proven = prove.certified_points if isinstance(found, Points) else prove.certified_transitions
+    source, chain = None, theory.derivation()
+    if theory.name.startswith(MODULE):
+        control = {} if setup.control is None else {problem.control.name: str(setup.control)}
+        source, filed = written.in_text(problem)
+        problem, chain = filed.action(), filed.derivation()
+        setup = problem.setup({**setup.as_text(), **control})
     better, document = proven(problem, setup, found, digits, progress)
     try:
-        steps = certificate.grounds(problem, theory.derivation())
-        document = replace(document, theory=theory.name, grounds=steps)
+        steps = certificate.grounds(problem, chain)
+        document = replace(document, theory=theory.name, grounds=steps, source=source)
         file.write_text(certificate.written(document, problem), encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
@@ -653,19 +676,37 @@ def _tell_filed(file: Path | None, quiet: bool) -> None:
 
 @cli.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--theory", metavar="module:NAME", help="Import the certificate's module, and hold the text in it against it."
+)
 @_options
-def verify(file: Path, as_json: bool, quiet: bool) -> None:
-    """Prove a certificate again, by other derivatives and another operator than those that it was written with."""
+def verify(file: Path, theory: str | None, as_json: bool, quiet: bool) -> None:
+    """Prove a certificate again, by other derivatives and another operator than those that it was written with.
+
+    The action is the theory's own. Of a theory that is a module, which is not run, it is the text in the file; with
+    --theory it is held against the module's. Proof and verification share what theorems claim and the branch and prune by
+    which they are complete; what can be said of the action's values is seen a second time, in the intervals of mpmath.
+    """
+    from derive.files import written
+    from derive.files.theory import parsed
     from numerics.certify import verify as room
     from numerics.certify.certificate import CertificateError, grounds, read
 
     try:
         found = read(file)
-        theory = _theory(found.theory)
+        if theory is not None and theory != found.theory:
+            raise CertificateError(f"--theory {theory}: the certificate is about {found.theory}")
         with _arguments(), _progress(quiet) as progress:
-            problem, _ = theory.prepared(found.setup)
+            entry = _theory(found.theory) if found.source is None or theory is not None else None
+            if found.source is not None:
+                if entry is not None and (entry.evolution or written.text_of(entry.action()) != found.source):
+                    raise CertificateError(f"the text in the file is not the action of {found.theory}")
+                held = parsed(found.source, "the text in the certificate")
+                problem, chain = held.problem, held.derivation()
+            elif entry is not None:
+                (problem, _), chain = entry.prepared(found.setup), entry.derivation()
             verdicts = list(room.verified(found, problem, progress))
-        if found.grounds != grounds(problem, theory.derivation()):
+        if found.grounds != grounds(problem, chain):
             raise CertificateError("the steps that are named do not give what is assumed")
     except CertificateError as error:
         raise BadInput(str(error)) from None
@@ -673,9 +714,16 @@ def verify(file: Path, as_json: bool, quiet: bool) -> None:
     if as_json:
         rows = [room.as_json(verdict) for verdict in verdicts]
         head = {"schema": 1, "file": str(file), "theory": found.theory, "setup": dict(found.setup)}
-        _print_json({**head, "theorems": rows, "status": "refused" if refused else "ok"})
+        hashed = {"expression": found.expression, "sha256": found.sha256}
+        others = {"other_versions": room.other_versions(found)}
+        _print_json({**head, **hashed, **others, "theorems": rows, "status": "refused" if refused else "ok"})
     else:
         click.echo(room.as_text(found, problem, verdicts))
+        if found.source is not None:
+            held_against = (
+                f"{theory} gives the same" if theory else f"{found.theory} was not run (--theory {found.theory})"
+            )
+            click.echo(f"\nthe action is the text in the file; {held_against}")
     if refused:
         _complain(f"{len(refused)} of {len(verdicts)} theorems are not proven: {refused[0]}")
         raise click.exceptions.Exit(NOT_REACHED)
@@ -751,8 +799,11 @@ def _finish(*results: Points | Transitions | Diagram | AsymptoticReport, silent:
     help="Derive the series of QUANTITY, a kind of transition, an observable that crosses its level or an order parameter,"
     " as NAME goes to oo, 0, VALUE- or VALUE+.",
 )
-@click.option("--order", type=int, metavar="N", help="Terms of a series with --limit; 3 by default.")
+@click.option("--order", type=int, metavar="N", help="Terms of a series in a limit; 3 by default.")
 @click.option("--phase", metavar="NAME", help="The phase whose series it is, with --limit.")
+@click.option(
+    "--derivation", "steps", is_flag=True, help="Show how a series in a limit is derived, and check every step."
+)
 @_digits
 @_options
 def asymptotics(
@@ -762,71 +813,75 @@ def asymptotics(
     towards: str | None,
     order: int | None,
     phase: str | None,
+    steps: bool,
     digits: int | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """The derived series at large size, compared with the exact value along a ladder of sizes.
 
-    For a state evolution, the laws in the limits of its control, compared with its fixed points.
+    Of a theory file that declares limits, the series in these. For a state evolution, the laws in the limits of its
+    control, compared with its fixed points.
     """
     names = [word for word in words if "=" not in word]
     if len(names) > 1:
         raise BadInput(f"give one quantity at a time, or none for all: {' '.join(names)}")
     values = _pairs(word for word in words if "=" in word)
     entry = _theory(theory)
-    if towards is None and (order is not None or phase is not None):
-        raise BadInput("--order and --phase go with --limit")
+    if towards is None and phase is not None:
+        raise BadInput("--phase goes with --limit")
+    if towards is None and not entry.limits and (order is not None or steps):
+        raise BadInput("--order and --derivation go with --limit, or with a theory that declares limits")
     every = () if towards else entry.asymptotics()
-    if not towards and not every:
-        raise BadInput(f"{theory} has no series of its own; --limit NAME=TO derives one")
+    if not (towards or every or entry.limits):
+        raise BadInput(f"{theory} has no series of its own and declares no limits; --limit NAME=TO derives one")
+    from derive import present as pages
     from numerics import present
     from numerics.asymptotics import chosen, ladder
 
+    reports: list[AsymptoticReport] = []
+    missed: list[str] = []
     with _arguments():
-        series = () if towards else chosen(every, *names)
         problem, parameters = entry.prepared(values)
         digits = digits or problem.digits
         with _progress(quiet) as progress, _solving():
-            if towards is not None:
-                reports = [_limit_report(problem, parameters, names, towards, order, phase, upto, digits, progress)]
+            if towards or entry.limits:
+                wanted = (_wanted(problem, names, towards, phase),) if towards else chosen(entry.limits, *names)
+                reports, missed = _limit_reports(problem, wanted, parameters, order, upto, digits, progress)
             elif entry.evolution is None:
                 size = next(parameter for parameter in problem.parameters if parameter.symbol == problem.size)
                 end = _ladder_end(size, upto or "1e1000")
-                reports = [ladder(problem, one, parameters, end, digits, progress) for one in series]
+                reports = [ladder(problem, one, parameters, end, digits, progress) for one in chosen(every, *names)]
             else:
                 from numerics.evolution_asymptotics import law_ladders
 
+                series = chosen(every, *names)
                 end = None if upto is None else _ladder_end(problem.control, upto)
                 reports = law_ladders(problem, series, problem.setup(parameters), end, digits, progress)
+    chains = [report.derivation for report in reports if steps and report.derivation]
+    checks = [list(_run_checks(chain, False, quiet)) for chain in chains]
     if as_json:
         quantities = [present.report_json(report) for report in reports]
+        for quantity, chain, found in zip(quantities, chains, checks, strict=False):
+            quantity["derivation"] = pages.as_json(chain, pages.by_check(found))
         status = next((report.status.value for report in reports if report.status.value != "ok"), "ok")
+        status = "no root" if missed and status == "ok" else status
         _print_json({"schema": 1, "theory": theory, "digits": digits, "quantities": quantities, "status": status})
     else:
-        click.echo("\n\n".join(present.report_text(theory, report) for report in reports))
+        shown = [pages.as_text(chain, pages.by_check(found)) for chain, found in zip(chains, checks, strict=True)]
+        tables = [present.report_text(theory, report) for report in reports]
+        click.echo("\n\n".join([*shown, *tables]))
+    for text in missed:
+        _complain(text)
+    if missed or any(not check.passed for found in checks for check in found):
+        raise click.exceptions.Exit(NOT_REACHED)
     _finish(*reports, silent=as_json or quiet)
 
 
-def _limit_report(
-    problem: Problem,
-    parameters: Mapping[str, str],
-    names: Sequence[str],
-    towards: str,
-    order: int | None,
-    phase: str | None,
-    upto: str | None,
-    digits: int,
-    progress: Callable[[str], None] | None,
-) -> AsymptoticReport:
-    """The series that is derived for ``--limit``."""
-    from sympy import oo
-
+def _wanted(problem: Problem, names: Sequence[str], towards: str, phase: str | None) -> Wanted:
+    """The series that is meant by ``--limit``."""
     from derive.action import EffectiveAction
-    from derive.exact import exact
-    from derive.limits.constant import LimitError
-    from derive.limits.quantity import Limit, named
-    from numerics.limits import limit_report
+    from derive.limits.quantity import Limit, Wanted
 
     if not isinstance(problem, EffectiveAction):
         raise BadInput("--limit derives series of closed forms; the laws of a state evolution are part of its theory")
@@ -834,18 +889,34 @@ def _limit_report(
         raise BadInput(
             "--limit needs a quantity: coexistence, spinodal, instability, an observable or an order parameter"
         )
-    kind, observable = named(problem, names[0])
-    limit = Limit.parsed(problem, towards)
-    end = exact(upto or ("1e1000" if limit.to is oo else "1e100"), "--upto")
-    if end < 10:
+    return Wanted(names[0], Limit.parsed(problem, towards), phase=phase)
+
+
+def _limit_reports(
+    problem: EffectiveAction,
+    wanted: Sequence[Wanted],
+    parameters: Mapping[str, str],
+    order: int | None,
+    upto: str | None,
+    digits: int,
+    progress: Callable[[str], None] | None,
+) -> tuple[list[AsymptoticReport], list[str]]:
+    """The series that are derived in limits, and why others are not."""
+    from derive.exact import exact
+    from derive.limits.constant import LimitError
+    from numerics.limits import limit_report
+
+    end = None if upto is None else exact(upto, "--upto")
+    if end is not None and end < 10:
         raise BadInput("--upto: a ladder ends at 10 or more, the size or one over the distance from the limit")
-    try:
-        return limit_report(
-            problem, kind, limit, parameters, 3 if order is None else order, observable, phase, end, digits, progress
-        )
-    except LimitError as error:
-        _complain(str(error))
-        raise click.exceptions.Exit(NOT_REACHED) from None
+    reports, missed = [], []
+    for one in wanted:
+        one = one if order is None else replace(one, order=order)
+        try:
+            reports.append(limit_report(problem, one, parameters, end, digits, progress))
+        except LimitError as error:
+            missed.append(f"{one.name}, {one.limit}: {error}" if wanted[1:] else str(error))
+    return reports, missed
 
 
 def _ladder_end(parameter: Parameter, text: str) -> Rational:
@@ -921,6 +992,13 @@ def _names(axes: Sequence[str], values: Mapping[str, str]) -> list[str]:
     return names
 
 
+def _damage(store: Store) -> str:
+    """Which records do not count, since they have changed on the disk; empty where none has."""
+    places = store.damaged()
+    shown = ", ".join(map(str, places[:SHOWN])) + (f" and {len(places) - SHOWN} more" if len(places) > SHOWN else "")
+    return f"damaged on the disk, and not counted: record {shown}; --resume solves it again" if places else ""
+
+
 @contextmanager
 def _store(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator[Store | None]:
     """The record store in ``--out``, which must be new unless the work is resumed; inside, its errors are bad input."""
@@ -934,6 +1012,8 @@ def _store(out: Path | None, about: Mapping[str, str], resume: bool) -> Iterator
     try:
         store = Store.create(out, about)
         with store.alone():
+            if damage := _damage(store):
+                _tell(f"note: {damage}")
             if store.count() and not resume:
                 raise BadInput(
                     f"--out {out}: there are {sum(store.count().values())} records already; give --resume to go on"
@@ -1220,9 +1300,9 @@ def status(folder: Path, as_json: bool, quiet: bool) -> None:
         amiss = ({"kind": record.kind, "inputs": record.inputs, "status": record.status} for record in store.failures())
         if as_json:
             head = {"schema": 1, "folder": str(folder), "about": about, "records": counts, "left": left}
-            _print_json({**head, "amiss": list(amiss)})
+            _print_json({**head, "amiss": list(amiss), "damaged": store.damaged()})
             return
-        first = list(islice(amiss, SHOWN))
+        first, damage = list(islice(amiss, SHOWN)), _damage(store)
     except (StoreError, OSError) as error:
         raise BadInput(f"{folder}: {error}") from None
     kinds: Counter[str] = Counter()
@@ -1235,6 +1315,8 @@ def status(folder: Path, as_json: bool, quiet: bool) -> None:
     more = sum(counts.values()) - counts.get("ok", 0) - len(first)
     if more > 0:
         click.echo(f"and {more} more; --json lists all")
+    if damage:
+        click.echo(damage)
 
 
 @cli.command()
@@ -1335,56 +1417,99 @@ def figure(
 @_setup_arguments
 @_digits
 @click.option("--out", required=True, type=NewFile(), metavar="FILE.html", help="Where the page goes.")
-@click.option("--quick", is_flag=True, help="Only the checks that take no time, and transitions of closed forms only.")
+@click.option(
+    "--crosscheck", type=click.Path(path_type=Path), metavar="FILE.json", help="What `crosscheck --json` printed."
+)
+@click.option("--quick", is_flag=True, help="Only what takes little time: no transitions or laws of state evolutions.")
 @_options
 def report(
-    theory: str, words: tuple[str, ...], digits: int | None, out: Path, quick: bool, as_json: bool, quiet: bool
+    theory: str,
+    words: tuple[str, ...],
+    digits: int | None,
+    out: Path,
+    crosscheck: Path | None,
+    quick: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
-    """Write one page that needs no network: model, derivation with its checks, transitions with their certificate."""
+    """Write one page that needs no network: model, derivation with its checks, transitions with their certificate, figures."""
     from derive.action import EffectiveAction
 
     problem, setup = _problem(theory, words)
     if setup.control is not None:
         raise BadInput(f"{problem.control.name} is the control, along which transitions are sought; leave it out")
+    from figures.gallery import pictures
+    from figures.report import Contents, crosschecked, laws
     from figures.report import report as page
 
-    entry, digits = _theory(theory), digits or problem.digits
-    reports = list(_run_checks(entry.derivation(), quick, quiet))
-    found, certificate = None, ""
-    if isinstance(problem, EffectiveAction) or not quick:
-        with _progress(quiet) as progress, _solving(), TemporaryDirectory() as nowhere:
+    entry, values, digits = _theory(theory), _pairs(words), digits or problem.digits
+    with _arguments():
+        compared = [] if crosscheck is None else crosschecked(crosscheck, entry)
+    derivation = entry.derivation()
+    checks = list(_run_checks(derivation, quick, quiet))
+    found, certificate, series = None, "", ([], [])
+    with _progress(quiet) as progress, _solving(), _arguments():
+        if isinstance(problem, EffectiveAction) or not quick:
             found = _solver("transitions", problem)(problem, setup, digits=digits, progress=progress)
-            if _certifiable(problem, digits):
-                file = Path(nowhere, "certificate.json")
-                found = _certified(entry, problem, setup, found, digits, file, progress)
-                certificate = file.read_text(encoding="utf-8")
-    text = page(entry, _pairs(words), reports, found, certificate, digits)
-    try:
-        with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
-            draft = Path(scratch, out.name)
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(out)
-    except OSError as error:
-        raise BadInput(f"--out {out}: {error.strerror}") from None
-    failed = sum(not each.passed for each in reports)
+            if _certifiable(theory, problem, digits):
+                with TemporaryDirectory() as nowhere:
+                    file = Path(nowhere, "certificate.json")
+                    found = _certified(entry, problem, setup, found, digits, file, progress)
+                    certificate = file.read_text(encoding="utf-8")
+            series = laws(entry, values, digits, quick, progress)
+        drawn = tuple(pictures(entry, values, found, progress))
+        contents = Contents(checks, found, certificate, *series, drawn, compared, digits)
+        text = page(entry, derivation, values, contents)
+    _write(out, text, out)
+    failed = sum(not each.passed for each in checks)
     if as_json:
-        _print_json({"schema": 1, "theory": theory, "file": str(out), "checks": len(reports), "failed": failed})
+        _print_json({"schema": 1, "theory": theory, "file": str(out), "checks": len(checks), "failed": failed})
     else:
         click.echo(f"wrote {out}")
     if failed:
-        _complain(f"{failed} of {len(reports)} checks failed")
+        _complain(f"{failed} of {len(checks)} checks failed")
         raise click.exceptions.Exit(NOT_REACHED)
     if found is not None:
         _finish(found, silent=as_json or quiet)
 
 
-def _certifiable(problem: Problem, digits: int) -> bool:
+@cli.command()
+@click.option("--out", required=True, type=Folder(), metavar="DIR", help="Where index.html goes.")
+@_options
+def explore(out: Path, as_json: bool, quiet: bool) -> None:
+    """Write DIR/index.html, an interactive page of landscapes and phases that needs no network and no server."""
+    from figures.explorer.page import page
+
+    with _progress(quiet) as progress, _solving():
+        progress("emitting the actions")
+        text = page(progress)
+    file = out / "index.html"
+    _write(file, text, out)
+    if as_json:
+        _print_json({"schema": 1, "file": str(file)})
+    else:
+        click.echo(f"wrote {file}")
+
+
+def _write(file: Path, text: str, out: Path) -> None:
+    """Write a file in a folder, which is made if its parent is there, whole or not at all."""
+    try:
+        file.parent.mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}-") as scratch:
+            draft = Path(scratch, file.name)
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(file)
+    except OSError as error:
+        raise BadInput(f"--out {out}: {error.strerror}") from None
+
+
+def _certifiable(theory: str, problem: Problem, digits: int) -> bool:
     from derive.action import EffectiveAction
-    from numerics.certify.taylor import UncertifiableError, refuse_uncertifiable
+    from numerics.certify.taylor import UncertifiableError
 
     try:
         if isinstance(problem, EffectiveAction):
-            refuse_uncertifiable(problem)
+            _refuse_uncertifiable(theory, problem)
     except UncertifiableError:
         return False
     return isinstance(problem, EffectiveAction) and digits <= MOST_CERTIFIED

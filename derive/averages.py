@@ -269,7 +269,7 @@ class GaussianAverage(_Measured):
 class JumpIntegral(_Measured):
     r"""The integral of p F over the surface on which a minimiser jumps.
 
-    ``integrand`` F holds the jump: `Proximal` stands for the component of z_+ - z_-. p is the density of the fields, the
+    ``integrand`` F holds the jump: `Proximal` stands for the component of ``z_+ - z_-``. p is the density of the fields, the
     variables on which the center depends, and the surface is measured in them; the other variables are averaged over. F is
     even in the jump. Zero where the minimiser does not jump.
     """

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from derive.action import EffectiveAction
     from derive.asymptotic import AsymptoticSeries, LimitLaw
     from derive.derivation import Derivation
+    from derive.limits.quantity import Wanted
     from derive.state_evolution import Problem, StateEvolution
 
-__all__ = ["CLASSICAL", "THEORIES", "Choice", "Recipe", "Theory", "UnknownTheoryError", "classical", "find"]
+__all__ = ["CLASSICAL", "MODULE", "THEORIES", "Choice", "Recipe", "Theory", "UnknownTheoryError", "classical", "find"]
 
 CLASSICAL = Path(__file__).parent / "classical"
 """The files of the classical models."""
 
 
-_FILE, _MODULE = ".toml", "module:"
+_FILE, MODULE = ".toml", "module:"
 
 
 class UnknownTheoryError(LookupError):
@@ -117,6 +118,12 @@ class Theory:
         built: tuple[AsymptoticSeries | LimitLaw, ...] = getattr(self.room, self.series)()
         return built
 
+    @property
+    def limits(self) -> tuple[Wanted, ...]:
+        """Limits that a theory file declares, in which series of its quantities are derived."""
+        declared: tuple[Wanted, ...] = self.room.limits if self.module.endswith(_FILE) else ()
+        return declared
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -201,8 +208,8 @@ def find(name: str) -> Theory:
     for theory in THEORIES:
         if theory.name == name:
             return theory
-    if name.startswith(_MODULE):
-        return _in_module(name.removeprefix(_MODULE))
+    if name.startswith(MODULE):
+        return _in_module(name.removeprefix(MODULE))
     files = {f"classical/{path.stem}": path for path in sorted(CLASSICAL.glob(f"*{_FILE}"))}
     if name in files or name.endswith(_FILE):
         return _in_file(name, files.get(name, Path(name)))

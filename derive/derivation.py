@@ -92,13 +92,15 @@ class Derivation:
     """An ordered chain of `Step`; results are computed when asked for, once.
 
     ``model`` is handed to every step. ``derivation["step name"]`` is the `Result`, ``derivation.value("step name")``
-    its right-hand side. Raises `KeyError` naming the steps there are.
+    its right-hand side. Raises `KeyError` naming the steps there are. ``glossary`` holds, by the name of a symbol or the name
+    and ``()`` of a function, what it means and how it scales.
     """
 
     name: str
     model: Any
     steps: tuple[Step, ...]
     meaning: str = ""
+    glossary: Mapping[str, tuple[str, str]] = field(default_factory=dict, repr=False, compare=False)
     _memo: dict[str, Basic] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

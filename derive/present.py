@@ -29,9 +29,9 @@ from sympy import (
     sstr,
 )
 from sympy.core.function import AppliedUndef
-from sympy.printing.mathml import MathMLPresentationPrinter
-from sympy.printing.pretty.pretty_symbology import pretty_symbol
+from sympy.printing.latex import LatexPrinter
 
+from derive import prose
 from derive.derivation import Check, CheckReport, Derivation, Result
 
 __all__ = [
@@ -84,28 +84,11 @@ def source(result: Result, form: str = "text") -> str:
     return str(SOURCES[form](result.value))
 
 
-_WORDS = (
-    (r"\\mathrm|[{}]", ""),
-    (r"\\,", " "),
-    (r"\\langle\s*", "<"),
-    (r"\s*\\rangle", ">"),
-    (r"\\([A-Za-z]+)", r"\1"),
-)
-_CHARACTERS = ((r"\^T\b", "\u1d40"), ("<", "\u27e8"), (">", "\u27e9"))
-"""How the LaTeX in a symbol's name reads where LaTeX is not understood; in MathML also with characters of its own."""
-
-
-def plain_names(left: Basic, words: Iterable[tuple[str, str]] = _WORDS) -> Basic:
+def plain_names(left: Basic) -> Basic:
     """The left side of a statement with names such as ``s_\\max`` as ``s_max``."""
-
-    def plain(name: str) -> str:
-        for pattern, word in words:
-            name = re.sub(pattern, word, name)
-        return name
-
-    symbols = {symbol: Symbol(plain(str(symbol))) for symbol in left.free_symbols if plain(str(symbol)) != str(symbol)}
+    symbols = {s: Symbol(prose.words(s.name)) for s in left.free_symbols if prose.words(str(s)) != str(s)}
     return left.xreplace(symbols).replace(
-        lambda node: isinstance(node, AppliedUndef), lambda node: Function(plain(type(node).__name__))(*node.args)
+        lambda node: isinstance(node, AppliedUndef), lambda node: Function(prose.words(type(node).__name__))(*node.args)
     )
 
 
@@ -118,6 +101,15 @@ def _statement(result: Result) -> str:
 
 LONG = 40
 """Operations from which on parts of a formula that recur get names of their own."""
+
+SHORT = 5
+"""Operations of a part that gets a name."""
+
+WIDE = 25
+"""Operations of a sum that gets a name where it is a factor: it would not fit into a line."""
+
+LINE = 100
+"""Characters in a line of a long sum."""
 
 
 @dataclass(frozen=True)
@@ -133,20 +125,47 @@ def folded(result: Result, taken: Iterable[Result] = ()) -> Folded:
     """The statement of ``result`` with the right-hand sides of the ``taken`` steps, where they stand in it, as their left
     sides again, and with names for what recurs in it."""
     left, value = result.step.left, result.value
+    sides = isinstance(left, Tuple) and isinstance(value, Tuple) and len(left) == len(value)
     if any(type(node).__module__ == "derive.averages" for node in preorder_traversal(value)):
         # A name would hide the variables that an average is over.
-        return Folded(((left, value),))
+        return Folded(tuple(zip(left, value, strict=True)) if sides else ((left, value),))
     for earlier in taken:
         value = _named(value, earlier.step.left, earlier.value)
-    sides = isinstance(left, Tuple) and isinstance(value, Tuple) and len(left) == len(value)
     lefts, rights = (list(left), list(value)) if sides else ([left], [value])
     parts: Sequence[tuple[Symbol, Basic]] = ()
     plain = not any(right.has(MatrixExpr) or isinstance(right, Tuple) for right in rights)
     if plain and sum(count_ops(right) for right in rights) > LONG:
         taken_names = {str(symbol) for side in (left, value) for symbol in side.atoms(Symbol)}
         names = numbered_symbols("k_", start=1, exclude=[Symbol(name) for name in taken_names])
-        parts, rights = cse(rights, symbols=names, order="none")
+        parts, rights = _renamed(*cse(rights, symbols=names, order="none"))
     return Folded(tuple(zip(lefts, rights, strict=True)), tuple(parts))
+
+
+def _renamed(
+    parts: Sequence[tuple[Symbol, Basic]], rights: Sequence[Basic]
+) -> tuple[list[tuple[Symbol, Basic]], list[Basic]]:
+    """The parts that deserve a name, numbered anew: small ones stand where they are used, wide factors get one, too."""
+    names = numbered_symbols(
+        "k_", start=1, exclude=[s for right in rights for s in right.free_symbols - {n for n, _ in parts}]
+    )
+    kept: list[tuple[Symbol, Basic]] = []
+    stands: dict[Basic, Basic] = {}
+
+    def narrow(whole: Basic) -> Basic:
+        factors = [node for node in preorder_traversal(whole) if node != whole and isinstance(node, Add)]
+        for wide in sorted((node for node in factors if count_ops(node) > WIDE), key=count_ops):
+            wide = wide.xreplace({part: name for name, part in kept})
+            if count_ops(wide) > WIDE and whole.has(wide):
+                kept.append((next(names), wide))
+                whole = whole.xreplace({wide: kept[-1][0]})
+        return whole
+
+    for name, part in parts:
+        whole = narrow(part.xreplace(stands))
+        if count_ops(whole) >= SHORT:
+            kept.append((next(names), whole))
+        stands[name] = kept[-1][0] if count_ops(whole) >= SHORT else whole
+    return kept, [narrow(right.xreplace(stands)) for right in rights]
 
 
 def _named(value: Basic, name: Basic, stands: Basic) -> Basic:
@@ -185,12 +204,6 @@ def _indented(text: str, columns: int) -> list[str]:
     )
 
 
-_LATEX_SPECIAL = str.maketrans(
-    {character: f"\\{character}" for character in "&%$#_{}"}
-    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-)
-
-
 def as_latex(derivation: Derivation, reports: Reports | None = None) -> str:
     """The derivation as a LaTeX document that compiles on its own."""
     parts = [
@@ -198,25 +211,21 @@ def as_latex(derivation: Derivation, reports: Reports | None = None) -> str:
         r"\usepackage{amsmath,amssymb}",
         r"\usepackage[landscape,margin=15mm]{geometry}",
         r"\begin{document}",
-        rf"\section*{{{_plain(derivation.name)}}}",
-        _plain(derivation.meaning),
+        rf"\section*{{{prose.plain_tex(derivation.name)}}}",
+        prose.as_tex(derivation.meaning),
     ]
     for result in derivation:
-        cited = f" ({_plain(result.step.source)})" if result.step.source else ""
+        cited = f" ({prose.plain_tex(result.step.source)})" if result.step.source else ""
         parts += [
-            rf"\subsection*{{{_plain(result.name)}}}",
-            _plain(result.reason) + cited,
+            rf"\subsection*{{{prose.plain_tex(result.name)}}}",
+            prose.as_tex(result.reason) + cited,
             rf"\[ {result.latex()} \]",
         ]
         outcomes = _outcomes(result, reports or {})
         if outcomes:
-            items = (rf"\item {verdict(report)}: {_plain(check.name)}" for check, report in outcomes)
+            items = (rf"\item {verdict(report)}: {prose.as_tex(check.name)}" for check, report in outcomes)
             parts += [r"\begin{itemize}", *items, r"\end{itemize}"]
     return "\n".join([*parts, r"\end{document}"])
-
-
-def _plain(text: str) -> str:
-    return text.translate(_LATEX_SPECIAL)
 
 
 _STYLE = """
@@ -258,23 +267,49 @@ def _section(number: int, result: Result, reports: Reports) -> str:
 
 def _paragraph(result: Result) -> str:
     cited = f' <span class="source">({escape(result.step.source)})</span>' if result.step.source else ""
-    return f"<p>{escape(result.reason)}{cited}</p>"
+    return f"<p>{prose.as_html(result.reason)}{cited}</p>"
 
 
-class _MathML(MathMLPresentationPrinter):  # type: ignore[misc]  # SymPy carries no types
-    """SymPy's presentation printer; F(s) keeps its capital letter."""
+def tex(*sides: Basic) -> str:
+    """``left = right``, or one expression alone, in LaTeX; words in names stand upright."""
+    return " = ".join(_printer(side).doprint(side) for side in sides)
 
-    def mathml_tag(self, e: Basic) -> str:
-        return pretty_symbol(type(e).__name__) if isinstance(e, AppliedUndef) else str(super().mathml_tag(e))
+
+def _printer(side: Basic) -> LatexPrinter:
+    names = {symbol: _upright(symbol) for symbol in side.atoms(Symbol)}
+    return LatexPrinter({"symbol_names": names, "ln_notation": True})
+
+
+def _upright(symbol: Symbol) -> str:
+    raw = symbol.name if set(symbol.name) & set(" /|(") else latex(symbol)
+    return re.sub(r"(?<![\\A-Za-z])(?<!mathrm{)([A-Za-z]{3,})(?![A-Za-z])", r"\\mathrm{\1}", raw)
 
 
 def mathml(*sides: Basic, display: bool = True) -> str:
-    """``left = right``, or one expression alone, as presentation MathML in a line of its own or of a text."""
-    spoken = (plain_names(side, (*_WORDS, *_CHARACTERS)) for side in sides)
-    text = "<mo>=</mo>".join(_MathML().doprint(side) for side in spoken)
-    text = text.replace("<mo>-</mo>", "<mo>&minus;</mo>").replace("&ExponentialE;", "e")
-    block = ' display="block"' if display else ""
-    return f'<math xmlns="http://www.w3.org/1998/Math/MathML"{block}><mrow>{text}</mrow></math>'
+    """``left = right``, or one expression alone, as presentation MathML in lines of its own or of a text."""
+    return prose.mathml(_in_lines(*sides) if display else tex(*sides), display)
+
+
+def _in_lines(*sides: Basic) -> str:
+    """LaTeX in which a long sum goes on in the next line."""
+    *left, right = sides
+    terms = [tex(term) for term in right.as_ordered_terms()] if isinstance(right, Add) else []
+    if sum(map(_width, terms)) < LINE:
+        return tex(*sides)
+    lines, room = [""], LINE
+    for term in terms:
+        signed = term if term.startswith("-") or not lines[0] else f"+ {term}"
+        if room < _width(signed) and lines[-1]:
+            lines.append("")
+            room = LINE
+        lines[-1] += f" {signed}"
+        room -= _width(signed)
+    return "".join(f"{tex(side)} = {{}} & " for side in left) + r" \\ & ".join(lines)
+
+
+def _width(formula: str) -> int:
+    """Roughly the characters that are seen."""
+    return len(re.sub(r"\\[A-Za-z]+|[{}^_ \\]", "", formula))
 
 
 def _list(outcomes: Sequence[tuple[Check, CheckReport | None]]) -> str:

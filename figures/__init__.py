@@ -15,7 +15,15 @@ _COPY_HEAD = (
     "susceptibilities",
     "entries",
 )
-_POSITIONAL_SEMANTIC = ("training-loss", "semantic-phases", "test-error", "overlaps", "replicon", "published")
+_POSITIONAL_SEMANTIC = (
+    "training-loss",
+    "semantic-phases",
+    "test-error",
+    "overlaps",
+    "replicon",
+    "solutions",
+    "published",
+)
 _WORKBENCH = ("diagram", "bifurcation", "branches")
 
 FIGURES = {

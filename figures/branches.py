@@ -68,7 +68,7 @@ def lines(problem: Problem, setup: Setup, over: tuple[Rational, Rational], say: 
         with mpmath.workdps(atlas.dps):
             pairs = coexistences(atlas)
             turns = [pair.nodes[0].position[-1] for pair in pairs]
-            pieces = [_of_segment(atlas, segment, turns) for segment in atlas.segments]
+            pieces = [piece for segment in atlas.segments if (piece := _of_segment(atlas, segment, turns)) is not None]
             ends = np.array([float(atlas.chart.control(t)) for t in turns])
     return [Line(*piece, _lowest(piece, pieces, ends)) for piece in pieces]
 
@@ -91,12 +91,17 @@ def _lowest(one: _Piece, pieces: list[_Piece], turns: Array) -> NDArray[np.bool_
 # --- of an action ---
 
 
-def _of_segment(atlas: Atlas, segment: Segment, turns: list[mpf]) -> _Piece:
+def _of_segment(atlas: Atlas, segment: Segment, turns: list[mpf]) -> _Piece | None:
+    """What of a segment lies in the domain; beyond a wall the action means nothing."""
     grid = [atlas.chart.coordinate(atlas.chart.low)]
     width = atlas.chart.coordinate(atlas.chart.high) - grid[0]
     ts = [grid[0] + width * k / _GRID for k in range(_GRID + 1)] + turns
     nodes: list[Node] = list(segment.nodes)
     nodes += [node for t in ts if segment.low < t < segment.high and (node := segment.at(t)) is not None]
+    scales = [mpf(1)] * atlas.landscape.n
+    nodes = [node for node in nodes if not atlas.landscape.beyond_wall(*atlas.chart.point(node.position), scales)]
+    if not nodes:
+        return None
     nodes.sort(key=lambda node: node.position[-1])
     points = [atlas.chart.point(node.position) for node in nodes]
     x = np.array([[float(value) for value in point] for point, _ in points]).T

@@ -31,7 +31,7 @@ from numerics.newton import Solution, Vector, dot, refine
 from numerics.phases import names
 from numerics.points import Kind, Number, PhasePoint, Status, Transition, TransitionKind
 from numerics.special_points import Frame, Special, Start
-from numerics.stationary import cover, measure, working_digits
+from numerics.stationary import bound_notes, cover, measure, working_digits
 from numerics.systems import landau
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ _CLOSE_BY = mpf("0.1")  # of a tenth of each range: a curve ends at a special po
 _SLACK_LEFT = mpf("1e-8")
 _BESIDE = mpf("1e-3")
 _FAR = mpf("0.5")  # in the logarithm of a size: another critical end point
+_STARTS = (
+    special_points.TRICRITICAL,
+    special_points.CRITICAL_END_POINT,
+    special_points.BICRITICAL,
+)  # of first-order lines
 _HALVINGS = 5  # of the distance from a row to one beyond a triple point
 _MOST_ANEW = 8  # rows solved anew beside those at the ends and in the middle
 _MOST_NODES = 600
@@ -106,6 +111,11 @@ class Traced:
             return Sight(residual, scaled, label, self._fixed(y), spectra)
 
         return Curve(sight)
+
+    @property
+    def on_wall(self) -> bool:
+        """Whether a minimum or a maximum reaches the wall of the domain."""
+        return self.kind is TransitionKind.INSTABILITY and not self.locus.vectors
 
     @property
     def _charts(self) -> tuple[Chart, Chart]:
@@ -176,7 +186,7 @@ class Traced:
         ]
         if self.kind is TransitionKind.SPINODAL:
             found.append(Event(_CUBIC, lambda node: self.landau(self.unscaled(node.position))[0]))
-        if self.kind is TransitionKind.INSTABILITY:
+        if self.kind is TransitionKind.INSTABILITY and not self.on_wall:
             found += [Event(_QUARTIC, self._quartic), Event(_BEND, self._cubic)]
             found.append(Event(_SLACK, lambda node: _SLACK_LEFT - abs(node.position[-2])))
         if "v" in self.locus.vectors and self.frame.n > 1:
@@ -218,7 +228,9 @@ def _of(frame: Frame, action: EffectiveAction, place: Place) -> tuple[Traced, Ve
     units: list[mpf] = []
     scalars: list[mpf] = []
     kind, scales = entry.kind, frame.scales
-    if kind in (TransitionKind.SPINODAL, TransitionKind.INSTABILITY, TransitionKind.TRICRITICAL):
+    if _leaves_wall(frame, entry, points[0], second):
+        locus = loci.crossing(n, action.variables[0] - frame.landscape.edge)
+    elif kind in (TransitionKind.SPINODAL, TransitionKind.INSTABILITY, TransitionKind.TRICRITICAL):
         values, eigenvectors = frame.softest(points[0], control, second)
         vectors, units = [eigenvectors[min(range(n), key=lambda k: abs(values[k]))]], list(scales)
         if kind is TransitionKind.SPINODAL:
@@ -245,6 +257,14 @@ def _of(frame: Frame, action: EffectiveAction, place: Place) -> tuple[Traced, Ve
     unknowns = [value for x in points for value in x] + [control, second]
     unknowns += [value for vector in vectors for value in vector] + [mpf(0)] * len(scalars)
     return traced, unknowns
+
+
+def _leaves_wall(frame: Frame, entry: Transition, x: Coordinates, second: mpf) -> bool:
+    """Whether an instability is a regular point that reaches the wall of the domain."""
+    if entry.kind is not TransitionKind.INSTABILITY or frame.landscape.edge is None:
+        return False
+    (bend,), _ = frame.softest(x, entry.value.value, second)
+    return bool(abs(bend) > special_points.VANISHES * _curvature(frame, x, entry.value.value, second))
 
 
 def _curvature(frame: Frame, x: Coordinates, control: mpf, second: mpf) -> mpf:
@@ -352,6 +372,8 @@ def _polished(traced: Traced, unknowns: Sequence[mpf], template: Transition, val
 
 def _stable(traced: Traced, y: Sequence[mpf]) -> bool:
     """Whether every point is a minimum, apart from the direction in which it ends; two that coexist are different."""
+    if traced.on_wall:
+        return True
     soft = int("v" in traced.locus.vectors)
     for x in traced.points(y):
         values = traced.frame.softest(x, *traced.parameters(y))[0]
@@ -378,6 +400,9 @@ def _ordered(
     """Kind, order and phases: of an instability by its Landau coefficients, else those of the transition followed."""
     if traced.kind is not TransitionKind.INSTABILITY:
         return template.kind, template.order, template.phases
+    if traced.on_wall:
+        bend = traced.frame.softest(traced.points(y)[0], *traced.parameters(y))[0][0]
+        return template.kind, "second" if bend > 0 else "first", template.phases
     cubic, quartic, size = traced.landau(y)
     if abs(cubic) <= special_points.VANISHES * size and abs(quartic) <= special_points.VANISHES * size:
         return TransitionKind.TRICRITICAL, None, template.phases
@@ -697,7 +722,7 @@ def followed(
         lines = _checked(plane)
         curves = tuple(tuple((axis.values[k], entry) for k, entry in line.entries.items()) for line in lines)
         specials = tuple((special, _on(plane, k, lines)) for k, special in enumerate(plane.specials))
-        notes = (*plane.notes, *_between_rows(plane, lines, specials))
+        notes = (*plane.notes, *_between_rows(plane, lines, specials), *_beyond_bounds(plane))
         return Followed(curves, specials, notes, tuple(plane.doubtful.values()))
 
 
@@ -707,13 +732,22 @@ def _between_rows(
     """Points from which a first-order line starts that no row cuts."""
     for special, on in specials:
         kinds = {entry.kind for k in on for entry in lines[k].entries.values()}
-        starts = special.kind in (special_points.TRICRITICAL, special_points.CRITICAL_END_POINT)
-        if starts and special.stable and TransitionKind.COEXISTENCE not in kinds:
+        if special.kind in _STARTS and special.stable and TransitionKind.COEXISTENCE not in kinds:
             where = mpmath.nstr(special.y.value, 6)
             yield (
                 f"no row cuts the first-order line that begins at the {special.kind} point at {plane.axis.name} = {where}:"
-                f" take more values of {plane.axis.name}"
+                f" take more values of {plane.axis.name}, or each axis for the other"
             )
+
+
+def _beyond_bounds(plane: _Plane) -> list[str]:
+    """What contradicts the declared bounds, in the first row solved anew in which something does."""
+    for place, entries in sorted(plane.anew.items()):
+        value, window = plane.axis.values[place], (plane.frame.x.low, plane.frame.x.high)
+        places = [each for entry in entries for each in entry.places]
+        if notes := bound_notes(plane.frame.at(value), window, places):
+            return [f"the row {plane.axis.name} = {value}: {note}" for note in notes]
+    return []
 
 
 def _on(plane: _Plane, number: int, lines: Sequence[_Line]) -> tuple[int, ...]:

@@ -24,7 +24,9 @@ from sympy import Expr, Integer, Rational, Symbol, lambdify
 
 from derive.action import EffectiveAction, Setup, SetupError
 from derive.asymptotic import AsymptoticSeries, LimitLaw
+from derive.derivation import Derivation
 from derive.exact import parse_rational
+from derive.limits.quantity import Wanted
 from numerics.landscape import Landscape, gradient, hessian
 from numerics.newton import Solution, System, Vector, determinant, eigen, newton
 from numerics.points import Number, Status, Transition, Transitions
@@ -36,7 +38,7 @@ __all__ = ["AsymptoticReport", "Rung", "chosen", "compared", "equal_sizes", "lad
 Sided = tuple[EffectiveAction, AsymptoticSeries]
 """An action and the series of one of its transitions."""
 
-Described = TypeVar("Described", AsymptoticSeries, LimitLaw)
+Described = TypeVar("Described", AsymptoticSeries, LimitLaw, Wanted)
 
 _LONGEST = Integer(10) ** 1000
 _EXPONENTS = (2, 3, 6, 12, 24, 100, 1000)
@@ -67,7 +69,10 @@ class Rung:
 
 @dataclass(frozen=True)
 class AsymptoticReport:
-    """A series compared with the exact transition at each size of the ladder, or a law with the fixed points."""
+    """A series compared with the exact transition at each size of the ladder, or a law with the fixed points.
+
+    ``derivation`` derives a series in a limit; those that a theory states are derived by the theory.
+    """
 
     series: AsymptoticSeries | LimitLaw
     parameters: Mapping[str, str]
@@ -75,13 +80,14 @@ class AsymptoticReport:
     notes: tuple[str, ...]
     status: Status
     seconds: float
+    derivation: Derivation | None = None
 
 
 def chosen(series: Sequence[Described], name: str | None = None) -> tuple[Described, ...]:
     """The series called ``name``, or all of them; raises `SetupError` with the nearest names for an unknown one."""
     if name is None:
         return tuple(series)
-    names = [one.name for one in series]
+    names = list(dict.fromkeys(one.name for one in series))
     if name not in names:
         near = difflib.get_close_matches(name, names, n=2, cutoff=0)
         raise SetupError(f"no asymptotic quantity is called {name!r}; did you mean {' or '.join(near)}?")

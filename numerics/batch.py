@@ -41,7 +41,7 @@ from numerics.transitions import transitions
 if TYPE_CHECKING:
     from derive.action import EffectiveAction, Setup
 
-__all__ = ["transitions_over"]
+__all__ = ["suits", "transitions_over"]
 
 Array = NDArray[Any]
 
@@ -161,7 +161,7 @@ def transitions_over(
     if not setups:
         return []
     place = _places(setups)
-    if not (_suits(action, digits) and np.isfinite(place).all()):
+    if not (suits(action, digits) and np.isfinite(place).all()):
         return [_alone(action, setup, digits, progress) for setup in setups]
     field = _field(action, setups)
     found: dict[int, Transitions] = {}
@@ -177,7 +177,7 @@ def transitions_over(
     return [found[k] for k in range(len(setups))]
 
 
-def _suits(action: EffectiveAction, digits: int) -> bool:
+def suits(action: EffectiveAction, digits: int) -> bool:
     """Whether arrays can do it: one order parameter, no constant that has to be rounded, a second precision on this machine."""
     constants = action.value.atoms(Rational, NumberSymbol)
     exact = all(isinstance(c, Rational) and int(c.q) & (int(c.q) - 1) == 0 for c in constants)

@@ -205,7 +205,8 @@ class Atlas:
     """Every branch found in a window from ``covers`` covers, and whether these confirm that they are all.
 
     ``isolated`` is false where stationary points fill curves, which are no branches; ``degenerate`` are the points of the
-    covers at which the Hessian is singular, each with its control.
+    covers at which the Hessian is singular, each with its control; ``unbounded`` says that the slope in one order parameter
+    could not be bounded in some cover.
     """
 
     landscape: Landscape
@@ -217,6 +218,7 @@ class Atlas:
     dps: int
     isolated: bool = True
     degenerate: tuple[tuple[Coordinates, mpf], ...] = ()
+    unbounded: bool = False
 
     @property
     def lost(self) -> int:
@@ -278,8 +280,12 @@ class Atlas:
     def minima(self, t: mpf) -> list[tuple[Segment, Node]]:
         """The minima at the control coordinate ``t``, the lowest action first."""
         found = [(segment, segment.at(t)) for segment in self.wells if segment.covers(t)]
-        known = [(segment, node) for segment, node in found if node is not None]
+        known = [(segment, node) for segment, node in found if node is not None and not self.beyond_wall(node)]
         return sorted(known, key=lambda pair: pair[1].sight.data[()])
+
+    def beyond_wall(self, node: Node) -> bool:
+        """Whether a branch is beyond a wall of the domain at ``node``: there it is followed, but it is no state."""
+        return self.landscape.beyond_wall(*self.chart.point(node.position), self.chart.scales)
 
     def walled(self, node: Node) -> mpf | None:
         """The action on the wall at the control of ``node``; ``None`` where that is no minimum, or is the node itself."""
@@ -289,9 +295,11 @@ class Atlas:
             return None
         return self.landscape.walled(control)
 
-    def is_lowest(self, node: Node, *own: Segment) -> bool:
+    def is_lowest(self, node: Node, *own: Segment, equal_to_wall: bool = False) -> bool:
         """Whether no minimum at the control of ``node``, those on its ``own`` segments aside, has a lower action."""
-        value, wall = node.sight.data[()], self.walled(node)
+        value, wall = node.sight.data[()], None if equal_to_wall else self.walled(node)
+        if self.beyond_wall(node):
+            return False
         if wall is not None and value - wall > mpf(10) ** (-self.curve.digits // 2) * max(abs(value), abs(wall)):
             return False
         return all(
@@ -435,7 +443,8 @@ def _traced(atlas: Atlas, covers: Sequence[Cover]) -> Atlas:
             elif not atlas.holds(group.x, found.control, group.index):
                 atlas = _with(atlas, _both_ways(atlas, start(atlas.curve, atlas.chart.scaled(group.x, found.control))))
         complete, isolated = atlas.complete and found.complete is not False, atlas.isolated and found.isolated
-        atlas = replace(atlas, covers=atlas.covers + 1, complete=complete, isolated=isolated)
+        unbounded = atlas.unbounded or (atlas.landscape.n == 1 and found.isolated and found.complete is None)
+        atlas = replace(atlas, covers=atlas.covers + 1, complete=complete, isolated=isolated, unbounded=unbounded)
     return _entered(replace(atlas, degenerate=tuple(degenerate)))
 
 

@@ -146,10 +146,15 @@ def solved(landscape: Landscape, control: mpf, chart: Chart, start: Sequence[mpf
     A root if it converges in the cell and more digits change nothing.
     """
     system, units = chart.system(landscape, control), chart.units
+    # A step along a valley that is no axis may lead far out of a thin cell around zero, and the next one back.
+    reach = [
+        unit if s else high - low
+        for unit, s, (low, high) in zip(units, chart.signs, landscape.box(control), strict=True)
+    ]
     least = max(dps, mpmath.mp.dps)
     for digits in (least, 3 * least):
         with mpmath.workdps(digits):
-            run = newton(system, start, units)
+            run = newton(system, start, units, reach)
         if run.status is Status.OK:
             with mpmath.workdps(2 * digits):
                 again = newton(system, run.values, units)

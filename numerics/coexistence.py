@@ -41,7 +41,7 @@ def coexistences(atlas: Atlas) -> tuple[Coexistence, ...]:
         for first, second in combinations(atlas.wells, 2)
         for t in _crossings(atlas, first, second)
         if (a := first.at(t)) is not None and (b := second.at(t)) is not None
-        if not _are_images(atlas, a, b) and atlas.is_lowest(a, first, second)
+        if not _are_images(atlas, a, b) and not atlas.beyond_wall(b) and atlas.is_lowest(a, first, second)
     )
 
 

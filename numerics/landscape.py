@@ -277,6 +277,28 @@ class Landscape:
             inside = ball(place) + ball(high - low) * Ball(2) ** -_WALL_BITS
             return place if slopes((inside,))[0] > 0 else None
 
+    def rests_on_wall(self, control: mpf) -> bool:
+        """Whether the wall is a stationary point, as far as can be proven."""
+        with ctx.workprec(_WALL_BITS):
+            return bool(self.balls(control, 1)([ball(place) for place in self.lower(control)])[0].contains(0))
+
+    def beyond_wall(self, x: Sequence[mpf], control: mpf, scales: Sequence[mpf]) -> bool:
+        """Whether a point lies beyond a wall, where the action means nothing."""
+        orders = self.action.order_parameters
+        return any(order.edge for order in orders) and any(
+            order.edge and value < wall - mpf("1e-9") * scale
+            for order, value, wall, scale in zip(orders, x, self.lower(control), scales, strict=True)
+        )
+
+    def falls_beyond(self, control: mpf) -> list[str]:
+        """The bounds of a single order parameter beyond which the action falls, by proven signs of its slope there."""
+        if self.n > 1:
+            return []
+        ((low, high),), slopes = self.box(control), self.balls(control, 1)
+        with ctx.workprec(_WALL_BITS):
+            below, above = (slopes((ball(end),))[0] for end in (low, high))
+        return ["lower"] * bool(below > 0 and self.edge is None) + ["upper"] * bool(above < 0)
+
     def walled(self, control: mpf) -> mpf | None:
         """The action on the wall where that is a minimum; ``None`` where it is none or not finite."""
         place = self.wall(control)

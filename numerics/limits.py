@@ -13,18 +13,21 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import mpmath
 from mpmath import mpf
-from sympy import QQ, Dummy, Expr, Integer, Rational, S, Symbol, cosh, exp, lambdify, log, oo, root, sinh
+from sympy import QQ, Dummy, Expr, Float, Integer, Rational, S, Symbol, cosh, exp, lambdify, log, oo, root, sinh
 
 from derive.action import EffectiveAction, Setup, SetupError
 from derive.asymptotic import AsymptoticSeries
-from derive.limits.constant import LOGLOG, ONE, Constant, LimitError
-from derive.limits.quantity import LARGE, Limit, Quantity, expansion, quantity
+from derive.limits.balance import Balance, balanced
+from derive.limits.constant import LOGLOG, ONE, Coefficient, Constant, LimitError
+from derive.limits.quantity import LARGE, Limit, Quantity, Wanted, expansion, quantity, sought
 from derive.limits.series import Scale, Series
+from derive.limits.steps import argument, derived
 from numerics.asymptotics import AsymptoticReport, Rung, compared, size_text, sizes, stable
 from numerics.emit import emit
 from numerics.landscape import Landscape, hessian
@@ -35,7 +38,6 @@ from numerics.transitions import transitions
 
 __all__ = ["limit_report"]
 
-_ORDERS = 12
 _STARTS = (100, 1000, 10, 10_000)
 _POWERS = mpf(2300)
 """ln X up to which all digits are carried."""
@@ -49,9 +51,15 @@ _PLAIN = 1000
 _FINEST = 20_000
 """Digits that are carried for a comparison."""
 _TRIES, _MOST = 3, 1500
+_LEAST = 24
+"""Powers of X are not below one over this."""
 _POINTS, _REACH = 4, mpf(200)
+_WIDTH = 50
+"""Terms of a series that are kept while it is found."""
 _PRIMES = (2, 3, 5, 7)
 _LONGEST = Integer(10) ** 1000
+_NEAREST = Integer(10) ** 100
+_UNSEEN = "not seen without its series"
 _SEEN = Integer(10) ** 3
 """Up to this X the engine is asked, too."""
 _AGREED = 20
@@ -60,69 +68,62 @@ _LARGE_NAME = re.compile(r"\bX\b")
 
 def limit_report(
     action: EffectiveAction,
-    kind: str,
-    limit: Limit,
-    values: Mapping[str, object],
-    order: int = 3,
-    observable: str = "",
-    phase: str | None = None,
-    upto: Rational = _LONGEST,
+    wanted: Wanted,
+    values: Mapping[str, object] | None = None,
+    upto: Rational | None = None,
     digits: int = 15,
     progress: Callable[[str], None] | None = None,
 ) -> AsymptoticReport:
-    """The series of a ``kind`` of transition, or of the order parameter ``observable`` at a minimum, in a ``limit``,
-    with ``order`` terms, and its comparison with the exact values along a ladder of X up to ``upto``.
+    """The series ``wanted`` of a quantity of ``action`` in a limit, its derivation, and its comparison with the exact
+    values along a ladder of X up to ``upto``: 10^1000 for what grows, 10^100 else.
 
-    Raises `SetupError` for orders out of range, and `LimitError` where there is nothing to follow, or nothing scales.
+    Raises `SetupError` for what fits no such series, and `LimitError` where there is nothing to follow, or nothing scales.
     """
-    begin = time.perf_counter()
-    if not 1 <= order <= _ORDERS:
-        raise SetupError(f"the order is a whole number from 1 to {_ORDERS}, not {order}")
-    if kind != "minimum" and limit.variable == action.control.symbol:
-        raise SetupError(f"a {kind} is at a value of the control {limit.variable}: a limit is of another parameter")
-    setup, where = _located(action, kind, limit, values, observable, phase)
-    known = {symbol: value for symbol, value in setup.values.items() if symbol != limit.variable}
-    if kind == "minimum" and setup.control is not None and action.control.symbol != limit.variable:
-        known[action.control.symbol] = setup.control
-    start = _large(limit, setup.values.get(limit.variable, setup.control))
-    if kind == "instability":
-        problem, where = _unstable(action, setup, known, limit, where)
-    else:
-        problem = quantity(action, kind, known, limit, observable)
-    system = _system(problem)
-    path = _followed(problem, system, where, mpmath.log(_mpf(start)), limit)
-    if progress is not None:
-        progress(f"expanding the {kind} as {limit}")
+    begin, tell = time.perf_counter(), progress or (lambda _: None)
+    given, limit = {**wanted.values, **(values or {})}, wanted.limit
+    case = _Case(action, wanted, given, *sought(action, wanted, given))
+    posed = case.posed()
+    path = _followed(posed.problem, posed.system, posed.where, mpmath.log(_mpf(posed.start)), limit)
+    tell(f"expanding the {case.kind} as {limit}")
     try:
-        found = _expanded(problem, path, order)
+        balance, found = _expanded(posed.problem, path, wanted.order)
     except LimitError as error:  # which speaks of what grows
         large = f"{limit.large}" if limit.to is oo else f"({limit.large})"
         raise LimitError(_LARGE_NAME.sub(large, str(error))) from None
-    series = _as_series(problem, found, limit, observable, order)
-    rungs, notes = [], []
-    for size in sizes(upto):
-        at = f"{series.size} = {size_text(_argument(limit, size))}"
-        if progress is not None:
-            progress(f"{series.name} at {at}")
-        rung = _rung(system, problem, found, series, size, limit, digits)
-        if rung is None:
-            notes.append(f"the {kind} was not compared at {at}")
-            continue
-        if rung.status is not Status.OK:
-            notes.append(f"at {at} the {kind} is not confirmed by the Hessian")
-        elif size <= _SEEN:
-            others = [where[problem.place]]
-            if size != start:
-                others = _elsewhere(action, kind, limit, values, observable, phase, size, problem)
-            if not others:
-                notes.append(f"at {at} the {kind} is not seen without its series")
-            elif not any(abs(other - rung.value.value) <= abs(other) * mpf(10) ** -_AGREED for other in others):
-                rung = replace(rung, status=Status.DIVERGED)
-                notes.append(f"at {at} the {kind} is not the one that is found without its series")
-        rungs.append(rung)
+    series = _as_series(posed.problem, found, wanted, case.observable)
+    ladder = sizes(upto or (_LONGEST if limit.to is oo else _NEAREST))
+    rungs, notes = _compared(case, posed, found, series, ladder, digits, tell)
     status = next((r.status for r in rungs if r.status is not Status.OK), Status.OK if rungs else Status.DIVERGED)
-    texts = {symbol.name: str(value) for symbol, value in known.items()}
-    return AsymptoticReport(series, texts, tuple(rungs), tuple(notes), status, time.perf_counter() - begin)
+    chain = derived(posed.problem, limit, balance, found, series)
+    texts = {symbol.name: str(value) for symbol, value in posed.known.items()}
+    return AsymptoticReport(series, texts, tuple(rungs), tuple(notes), status, time.perf_counter() - begin, chain)
+
+
+def _compared(
+    case: _Case,
+    posed: _Posed,
+    found: Sequence[Series],
+    series: AsymptoticSeries,
+    ladder: Sequence[Rational],
+    digits: int,
+    tell: Callable[[str], None],
+) -> tuple[list[Rung], list[str]]:
+    """The series beside exact values at each X of the ``ladder``, and what there is to say of these."""
+    rungs, notes = [], []
+    for size in ladder:
+        at = f"{series.size} = {size_text(argument(case.wanted.limit, size))}"
+        tell(f"{series.name} at {at}")
+        rung = _rung(posed, found, series, size, case.wanted.limit, digits)
+        if rung is None:
+            notes.append(f"the {case.kind} was not compared at {at}")
+            continue
+        doubt = case.doubt(rung, size, posed)
+        if doubt:
+            notes.append(f"at {at} the {case.kind} is {doubt}")
+            if doubt != _UNSEEN:
+                rung = replace(rung, status=Status.DIVERGED)
+        rungs.append(rung)
+    return rungs, notes
 
 
 # --- where the quantity is at a moderate X ------------------------------------------------------------------------------
@@ -130,11 +131,6 @@ def limit_report(
 
 def _large(limit: Limit, at: Rational) -> Rational:
     return Rational(limit.large.subs(limit.variable, at))
-
-
-def _argument(limit: Limit, large: Rational) -> Rational:
-    """Of X: the size, the distance from a limit, or the variable itself where that goes to zero."""
-    return large if limit.to is oo else (limit.side if limit.to == 0 else 1) / large
 
 
 def _near(limit: Limit, large: mpf) -> str:
@@ -147,41 +143,108 @@ def _near(limit: Limit, large: mpf) -> str:
     return f"{limit.variable} = {limit.to} {'-' if limit.side < 0 else '+'} {gap}"
 
 
-def _located(
-    action: EffectiveAction,
-    kind: str,
-    limit: Limit,
-    values: Mapping[str, object],
-    observable: str,
-    phase: str | None,
-) -> tuple[Setup, Vector]:
-    """A setup near the limit at which the engine finds the quantity, and the unknowns there."""
-    refused: Exception | None = None
-    for large in _STARTS:
+@dataclass(frozen=True)
+class _Posed:
+    """The equations of a ``problem``, their unknowns ``where`` the engine finds them at X = ``start``, and what is known."""
+
+    problem: Quantity
+    where: Vector
+    start: Rational
+    known: Mapping[Symbol, Rational]
+
+    @cached_property
+    def system(self) -> Callable[[mpf], System]:
+        """The equations at X, with their Jacobian."""
+        problem, n = self.problem, len(self.problem.unknowns)
+        emitted = emit((*problem.equations, *problem.slopes), (*problem.unknowns, LARGE), "mpmath")
+
+        def at(large: mpf) -> System:
+            def system(y: Sequence[mpf]) -> tuple[Vector, Matrix]:
+                numbers = [mpf(value) for value in emitted(*y, large)]
+                return numbers[:n], [numbers[n * (i + 1) : n * (i + 2)] for i in range(n)]
+
+            return system
+
+        return at
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What is wanted of an action, with the parameters that are ``given``."""
+
+    action: EffectiveAction
+    wanted: Wanted
+    given: Mapping[str, object]
+    kind: str
+    observable: str
+
+    def posed(self) -> _Posed:
+        limit = self.wanted.limit
+        setup, where = self._located()
+        start, known = _large(limit, setup.values.get(limit.variable, setup.control)), self._known(setup)
+        if self.kind == "instability":
+            return _Posed(*_unstable(self.action, setup, known, limit, where), start, known)
+        return _Posed(quantity(self.action, self.kind, known, limit, self.observable), where, start, known)
+
+    def _setup(self, large: Rational | int) -> Setup:
+        limit = self.wanted.limit
+        return self.action.setup({**self.given, limit.variable.name: Rational(limit.inside.subs(LARGE, large))})
+
+    def _known(self, setup: Setup) -> dict[Symbol, Rational]:
+        """The parameters, and the control of a minimum, that stay as they are."""
+        control = {} if setup.control is None else {self.action.control.symbol: setup.control}
+        return {
+            symbol: at for symbol, at in {**setup.values, **control}.items() if symbol != self.wanted.limit.variable
+        }
+
+    def _located(self) -> tuple[Setup, Vector]:
+        """A setup near the limit at which the engine finds the quantity, and the unknowns there."""
+        refused: Exception | None = None
+        for large in _STARTS:
+            try:
+                setup = self._setup(large)
+            except SetupError as error:
+                refused = error
+                continue
+            for where in self._places(setup):
+                return setup, where
+        if refused is not None:
+            raise refused
+        of = f" of the phase {self.wanted.phase!r}" if self.wanted.phase else ""
+        raise LimitError(f"there is no {self.kind}{of} near {self.wanted.limit} to follow")
+
+    def _places(self, setup: Setup) -> Iterator[Vector]:
+        phase = self.wanted.phase
+        if self.kind == "minimum":
+            for point in minima(self.action, setup, 30):
+                if point.kind == "minimum" and phase in (None, point.name):
+                    yield [number.value for number in point.order_parameters.values()]
+            return
+        for entry in transitions(self.action, setup, 30):
+            same = entry.kind == self.kind and (self.kind != "crossover" or entry.observable == self.observable)
+            if same and (phase is None or phase in [place.name for place in entry.phases]):
+                phases = entry.phases if self.kind == "coexistence" else entry.phases[:1]
+                yield [*(n.value for place in phases for n in place.order_parameters.values()), entry.value.value]
+
+    def elsewhere(self, size: Rational, place: int) -> list[mpf]:
+        """The quantity at X = ``size`` as the engine finds it, which knows nothing of these equations."""
         try:
-            setup = action.setup({**values, limit.variable.name: Rational(limit.inside.subs(LARGE, large))})
-        except SetupError as error:
-            refused = error
-            continue
-        for where in _places(action, kind, setup, observable, phase):
-            return setup, where
-    if refused is not None:
-        raise refused
-    named = f" of the phase {phase!r}" if phase else ""
-    raise LimitError(f"there is no {kind}{named} near {limit} to follow")
+            return [where[place if self.kind == "minimum" else -1] for where in self._places(self._setup(size))]
+        except (SetupError, CostError, SolverError):  # it has bounds that the series does not have
+            return []
 
-
-def _places(action: EffectiveAction, kind: str, setup: Setup, observable: str, phase: str | None) -> Iterator[Vector]:
-    if kind == "minimum":
-        for point in minima(action, setup, 30):
-            if point.kind == "minimum" and phase in (None, point.name):
-                yield [number.value for number in point.order_parameters.values()]
-        return
-    for entry in transitions(action, setup, 30):
-        fitting = entry.kind == kind and (kind != "crossover" or entry.observable == observable)
-        if fitting and (phase is None or phase in [place.name for place in entry.phases]):
-            phases = entry.phases if kind == "coexistence" else entry.phases[:1]
-            yield [*(n.value for place in phases for n in place.order_parameters.values()), entry.value.value]
+    def doubt(self, rung: Rung, size: Rational, posed: _Posed) -> str:
+        """What speaks against a rung at X = ``size``: the Hessian, or at small X what the engine finds there."""
+        if rung.status is not Status.OK:
+            return "not confirmed by the Hessian"
+        if size > _SEEN:
+            return ""
+        place = posed.problem.place
+        others = [posed.where[place]] if size == posed.start else self.elsewhere(size, place)
+        if not others:
+            return _UNSEEN
+        near = any(abs(other - rung.value.value) <= abs(other) * mpf(10) ** -_AGREED for other in others)
+        return "" if near else "not the one that is found without its series"
 
 
 def _unstable(
@@ -200,41 +263,7 @@ def _unstable(
     return problem, [*where, *(value / direction[along] for i, value in enumerate(direction) if i != along)]
 
 
-def _elsewhere(
-    action: EffectiveAction,
-    kind: str,
-    limit: Limit,
-    values: Mapping[str, object],
-    observable: str,
-    phase: str | None,
-    size: Rational,
-    problem: Quantity,
-) -> list[mpf]:
-    """The quantity at X = ``size`` as the engine finds it, which knows nothing of these equations."""
-    place = problem.place if kind == "minimum" else -1
-    try:
-        setup = action.setup({**values, limit.variable.name: Rational(limit.inside.subs(LARGE, size))})
-        return [where[place] for where in _places(action, kind, setup, observable, phase)]
-    except (SetupError, CostError, SolverError):  # it has bounds that the series does not have
-        return []
-
-
 # --- following it ---------------------------------------------------------------------------------------------------------
-
-
-def _system(problem: Quantity) -> Callable[[mpf], System]:
-    """The equations at X, with their Jacobian and their slopes in X."""
-    n = len(problem.unknowns)
-    emitted = emit((*problem.equations, *problem.slopes), (*problem.unknowns, LARGE), "mpmath")
-
-    def at(large: mpf) -> System:
-        def system(y: Sequence[mpf]) -> tuple[Vector, Matrix]:
-            numbers = [mpf(value) for value in emitted(*y, large)]
-            return numbers[:n], [numbers[n * (i + 1) : n * (i + 2)] for i in range(n)]
-
-        return system
-
-    return at
 
 
 def _followed(
@@ -245,10 +274,35 @@ def _followed(
     points, done = _continued(system, points, _POWERS, mpf("0.02"), mpf("0.4"))
     if points[-1][0] < _REACH:
         raise LimitError(f"the solution is lost at {_near(limit, mpmath.exp(points[-1][0]))}")
-    if not done or not _representable(problem, *points[-1]):
-        return points
-    beyond = _continued(system, points, _LOGARITHMS, mpf("0.4"), mpf(1), _DPS)[0]
-    return beyond if beyond[-1][0] > mpmath.sqrt(_LOGARITHMS) else points
+    zero = _vanishing(*points[-1])
+    if problem.place in zero:
+        raise LimitError(f"the {problem.kind} stays at zero as {limit}")
+    if done and _representable(problem, *points[-1]):
+        beyond = _continued(system, points, _LOGARITHMS, mpf("0.4"), mpf(9), _DPS)[0]
+        if beyond[-1][0] > mpmath.sqrt(_LOGARITHMS) and _pinned(system, *beyond[-1], zero):
+            points = beyond
+    return [(at, [mpf(0) if i in zero else value for i, value in enumerate(values)]) for at, values in points]
+
+
+def _carried(level: mpf) -> int:
+    """Digits at which four powers of X do not cancel to nothing, at ln X = ``level``."""
+    return 60 + int(4 * level / mpmath.log(10))
+
+
+def _vanishing(level: mpf, point: Vector) -> set[int]:
+    """The places of unknowns that are rounding alone."""
+    least = max(map(abs, point)) * mpf(10) ** (40 - _carried(level))
+    return {i for i, value in enumerate(point) if abs(value) <= least}
+
+
+def _pinned(system: Callable[[mpf], System], level: mpf, point: Vector, zero: set[int]) -> bool:
+    """Whether Newton's method comes back to a point: it does not where powers of X matter, which are lost far out."""
+    with mpmath.workdps(_DPS):
+        moved = [value * (1 + (i + 1) / (_LOGARITHMS * 100)) for i, value in enumerate(point)]
+        run = newton(system(mpmath.exp(level)), moved, [abs(value) or mpf(1) for value in point])
+        close = mpf(10) ** -(_DPS // 4)
+        pairs = [pair for i, pair in enumerate(zip(run.values, point, strict=True)) if i not in zero]
+        return run.status is Status.OK and all(abs(a - b) <= abs(b) * close for a, b in pairs)
 
 
 def _representable(problem: Quantity, level: mpf, point: Vector) -> bool:
@@ -273,7 +327,7 @@ def _continued(
         if level >= end:
             break
         following = min(level * (1 + step), end)
-        with mpmath.workdps(carried or 60 + int(4 * following / mpmath.log(10))):
+        with mpmath.workdps(carried or _carried(following)):
             guess = _ahead(points, following)
             scales = [abs(value) or mpf(1) for value in guess]
             run = newton(system(mpmath.exp(following)), guess, scales)
@@ -299,30 +353,44 @@ def _ahead(points: Sequence[tuple[mpf, Vector]], level: mpf) -> Vector:
         left = [value - end for value in values]
         if not abs(left[-1]) < abs(left[0]) < abs(values[0]) * mpf("1e-5"):
             end, left = mpf(0), list(values)
-        powers = all(value * left[-1] > 0 for value in left) and (end != 0 or abs(left[-1] / left[0] - 1) > mpf("0.5"))
+        powers = all(value * left[-1] > 0 for value in left) and (end != 0 or _by_power(rows, left))
         c = linear_solve(rows, [mpmath.log(abs(value)) for value in left] if powers else left)
         ahead = c[0] * level + c[1] * mpmath.log(level) + c[2]
         guess.append(end + (mpmath.sign(left[-1]) * mpmath.exp(ahead) if powers else ahead))
     return guess
 
 
+def _by_power(rows: Sequence[Vector], values: Vector) -> bool:
+    """Whether the last two ``values`` change by a power of X: those of ln X lose their digits in a logarithm."""
+    return bool(abs(mpmath.log(values[-1] / values[-2])) > abs(rows[-1][0] - rows[-2][0]) / _LEAST)
+
+
 # --- its leading terms ----------------------------------------------------------------------------------------------------
 
 
-def _expanded(problem: Quantity, points: list[tuple[mpf, Vector]], order: int) -> Sequence[Series]:
-    """The expansion from as few leading terms as balance the equations."""
+def _expanded(problem: Quantity, points: list[tuple[mpf, Vector]], order: int) -> tuple[Balance, Sequence[Series]]:
+    """The expansion from the leading terms; where these do not balance, from more terms of the exact solution."""
     far = points[-1][0] > 2 * _POWERS
-    with mpmath.workdps(_DPS if far else 60 + int(4 * points[-1][0] / mpmath.log(10))):
-        known = [Series((), None, 50) for _ in problem.unknowns]
-        data = points[-_POINTS:]
-        for _ in range(_TRIES):
-            for place in range(len(known)):
-                known[place] = known[place] + _read(data, known[place], place, problem.unknowns[place])
+    data, known = points[-_POINTS:], [Series((), None, _WIDTH) for _ in problem.unknowns]
+    refused: list[str] = []
+    tried: list[tuple[Scale, ...]] = []
+    with mpmath.workdps(_DPS if far else _carried(points[-1][0])):
+        for attempt in range(1 + _TRIES):
             try:
-                return expansion(problem, known, order).unknowns
+                read = [_ansatz(data, one, i, problem.unknowns[i], attempt > 0) for i, one in enumerate(known)]
+                ansatz = [one + more for one, more in zip(known, read, strict=True)]
+                balance = balanced(problem, ansatz, lambda c: _recognised(mpf(c.near), str(c)))
             except LimitError as error:
-                refused = error
-        raise refused
+                refused.append(str(error))
+                continue
+            scales = [tuple(scale for scale, _ in series.terms) for series in ansatz]
+            try:
+                if scales != tried:
+                    return balance, expansion(problem, balance.point, order).unknowns
+            except LimitError as error:
+                refused.append(str(error))
+            tried, known = scales, list(balance.point) if attempt else known
+    raise LimitError("; and with more terms, ".join(dict.fromkeys(refused)))
 
 
 def _value(series: Series, level: mpf) -> mpf:
@@ -335,13 +403,15 @@ def _value(series: Series, level: mpf) -> mpf:
     return total
 
 
-def _read(data: Sequence[tuple[mpf, Vector]], known: Series, place: int, name: Symbol) -> Series:
-    """The next terms of an unknown, beyond those that are known; raises `LimitError` where nothing is recognised."""
+def _shape(
+    data: Sequence[tuple[mpf, Vector]], known: Series, place: int, name: Symbol
+) -> tuple[QQ, QQ, Sequence[mpf]] | None:
+    """Of an unknown beyond the terms that are known: a, b and the numbers alpha, gamma and beta; None where it is zero."""
     levels = [level for level, _ in data]
     left = [point[place] - _value(known, level) for level, point in data]
     floor = mpf(10) ** (20 - mpmath.mp.dps)
     if any(abs(value) <= abs(point[place]) * floor for value, (_, point) in zip(left, data, strict=True)):
-        return Series((), None, known.width)
+        return None
     heights = [mpmath.log(abs(value)) for value in left]
     slope = (heights[-1] - heights[-2]) / (levels[-1] - levels[-2])
     power = _simple(slope, 12, 4 / levels[-2], f"the power of X in {name}")
@@ -349,18 +419,38 @@ def _read(data: Sequence[tuple[mpf, Vector]], known: Series, place: int, name: S
     bend = mpmath.log(abs(reduced[-1] / reduced[-2])) / mpmath.log(levels[-1] / levels[-2])
     logs = _simple(bend, 2, mpf(1) / 5, f"the power of ln X in {name}")
     rows = [[mpf(1), mpmath.log(at), 1 / at, mpmath.log(at) / at] for at in levels]
-    found = linear_solve(rows, [value * at ** -_ratio(logs) for value, at in zip(reduced, levels, strict=True)])
-    unit = max(map(abs, found))
-    if abs(found[1]) > unit * mpf(10) ** -_SURE:
+    alpha, outer, *others = linear_solve(
+        rows, [value * at ** -_ratio(logs) for value, at in zip(reduced, levels, strict=True)]
+    )
+    least = max(map(abs, (alpha, outer, *others))) * mpf(10) ** -_SURE
+    if abs(outer) > least:
         raise LimitError(f"{name} begins with powers of ln ln X")
-    terms: dict[Scale, Constant] = {}
-    for scale, constant, growing in ((logs, found[0], None), (logs - 1, found[2], found[3])):
-        total = Constant({})
-        for number, factor in ((constant, ONE), (growing, Constant.of(LOGLOG))):
-            if number is not None and abs(number) > unit * mpf(10) ** -_SURE:
-                total += Constant.of(_recognised(number, str(name))) * factor
-        terms[Scale(frozenset(), power, scale)] = total
-    return Series.built(terms, None, known.width)
+    return power, logs, [number if abs(number) > least else mpf(0) for number in (alpha, *others)]
+
+
+def _ansatz(data: Sequence[tuple[mpf, Vector]], known: Series, place: int, name: Symbol, inner: bool) -> Series:
+    """The next term of an unknown, with an open coefficient; with all that follows without a power of X if ``inner``, or
+    up to a constant for what grows as ln X: its coefficients are exponents of X and of ln X.
+    """
+    shape = _shape(data, known, place, name)
+    if shape is None:
+        return Series((), None, _WIDTH)
+    power, logs, (alpha, gamma, beta) = shape
+    if not (gamma or beta) or not (inner or (power, logs) == (0, 1)):
+        return Series.single(_open(alpha, name), _WIDTH, power, logs)
+    outer, growing = (
+        Constant.of(_recognised(number, str(name))) if number else Constant({}) for number in (alpha, beta)
+    )
+    terms = {logs: outer, logs - 1: _open(gamma, name) + growing * Constant.of(LOGLOG)}
+    return Series.built({Scale(frozenset(), power, at): number for at, number in terms.items()}, None, _WIDTH)
+
+
+def _open(value: mpf, name: Symbol) -> Constant:
+    """A coefficient that is near ``value``, to be found; none for zero."""
+    if not value:
+        return Constant({})
+    near = Float(mpmath.nstr(abs(value), 2 * _SURE), 2 * _SURE)
+    return Constant.of(Coefficient(f"c_{name}", near)) * int(mpmath.sign(value))
 
 
 def _ratio(value: QQ) -> mpf:
@@ -405,12 +495,9 @@ def _mpf(value: Rational) -> mpf:
 # --- the comparison -------------------------------------------------------------------------------------------------------
 
 
-def _as_series(
-    problem: Quantity, found: Sequence[Series], limit: Limit, observable: str, order: int
-) -> AsymptoticSeries:
+def _as_series(problem: Quantity, found: Sequence[Series], wanted: Wanted, observable: str) -> AsymptoticSeries:
+    limit, order = wanted.limit, wanted.order
     series = found[problem.place]
-    if not series.terms:
-        raise LimitError(f"the {problem.kind} stays at zero as {limit}")
     distance = f"({limit.side * (limit.variable - limit.to)})"
     below = limit.to == 0 and limit.side < 0
     shown = str(limit.variable) if limit.to in (oo, 0) else distance
@@ -423,7 +510,9 @@ def _as_series(
     name = observable if problem.kind == "minimum" else problem.kind
     return AsymptoticSeries(
         name=name,
-        meaning=f"{problem.kind}{observable and f' ({observable})'} as {limit}",
+        meaning=": ".join(
+            filter(None, (f"{problem.kind}{observable and f' ({observable})'} as {limit}", wanted.meaning))
+        ),
         kind=problem.kind,
         size=variable,
         scale=scale.expression(large).subs(written),
@@ -436,8 +525,7 @@ def _as_series(
 
 
 def _rung(
-    system: Callable[[mpf], System],
-    problem: Quantity,
+    posed: _Posed,
     guess: Sequence[Series],
     series: AsymptoticSeries,
     size: Rational,
@@ -445,7 +533,7 @@ def _rung(
     digits: int,
 ) -> Rung | None:
     """The exact value at X = ``size`` beside the series; None where it is not found."""
-    at = _argument(limit, size)
+    at = argument(limit, size)
     following = () if series.next_term is None else (series.next_term,)
     with mpmath.workdps(30):
         first, *_, last = [_number(term, series.size, _mpf(at)) for term in (*series.terms, *following)] * 2
@@ -462,12 +550,12 @@ def _rung(
                 if results
                 else [sum((_number(term, LARGE, large) for term in one.expressions(LARGE)), mpf(0)) for one in guess]
             )
-            run = newton(system(large), start, [abs(value) or mpf(1) for value in start])
+            run = newton(posed.system(large), start, [abs(value) or mpf(1) for value in start])
         if run.status is not Status.OK:
             return None
         results.append(run)
     with mpmath.workdps(dps):
-        place = problem.place
+        problem, place = posed.problem, posed.problem.place
         value = results[1].values[place]
         error = abs(value - results[0].values[place]) + 2 * results[1].step[place]
         numbers = [_number(term, series.size, _mpf(at)) for term in (series.scale, *series.terms, *following)]

@@ -21,7 +21,7 @@ from numerics.landscape import Landscape
 
 __all__ = ["on_a_line"]
 
-_RUNGS = ((160, 20), (160, 40), (640, 160), (2560, 640))  # bits, and how often the box is halved
+_RUNGS = ((160, 20), (160, 40), (640, 160), (2560, 640))  # bits, and how often the box, or 1 if that is less, is halved
 _MOST_OPEN = 256
 _MOST_CELLS = 12000
 _MOST_SAMPLES = 1000
@@ -35,7 +35,7 @@ def on_a_line(
     pending, monotone, spent = [(low, high)], [], False
     for bits, depth in _RUNGS:
         with ctx.workprec(bits):
-            found, pending, spent = _halved(slopes, pending, (high - low) * Ball(2) ** -depth)
+            found, pending, spent = _halved(slopes, pending, (high - low).min(1) * Ball(2) ** -depth)
         monotone += found
         spent = spent or len(pending) > _MOST_OPEN
         if spent or not pending:

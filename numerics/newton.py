@@ -11,7 +11,7 @@ where the Jacobian is singular the steps shrink only linearly, which is reported
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import mpmath
@@ -212,15 +212,17 @@ def _refined(system: System, start: Sequence[mpf], first: int, digits: int, scal
     with mpmath.workdps(first):
         run = newton(system, list(start), scales)
     if run.status is not Status.OK:
-        return Solution(tuple(run.values), tuple(run.step), run.status, first)
+        return _failed(run, scales, first)
     dps = max(digits + 12, first)
     coarse = _climb(system, run, first, dps, scales)
     while True:
         higher = dps + max(15, dps // 4)
         fine = _climb(system, coarse, dps, higher, scales)
         if fine.status is not Status.OK:
-            return Solution(tuple(fine.values), tuple(fine.step), fine.status, higher)
+            return _failed(fine, scales, higher)
         solution = _compare(coarse, fine, digits, higher)
+        if solution.status is Status.OK and not _returns(system, solution, scales):
+            return _failed(replace(fine, status=Status.DIVERGED), scales, higher)
         if solution.status is Status.OK or higher > _MOST_DPS + 8 * digits:
             return solution
         dps, coarse = higher, fine
@@ -243,17 +245,42 @@ def _compare(coarse: Run, fine: Run, digits: int, dps: int) -> Solution:
     return Solution(tuple(fine.values), tuple(errors), Status.OK if agree else Status.DIGITS, dps)
 
 
-def newton(system: System, start: Sequence[mpf], scales: Sequence[mpf]) -> Run:
-    """Iterate at the current precision until the step is at the rounding level, or until it is clear that it never is."""
+def _failed(run: Run, scales: Sequence[mpf], dps: int) -> Solution:
+    """Where steps that shrink linearly ended, within a few of them; else nothing is known, however short the last step."""
+    sizes = [max(abs(x), scale) for x, scale in zip(run.values, scales, strict=True)]
+    errors = run.step if run.status is Status.DEGENERATE else sizes
+    return Solution(tuple(run.values), tuple(errors), run.status, dps)
+
+
+def _returns(system: System, solution: Solution, scales: Sequence[mpf]) -> bool:
+    """Whether Newton's method comes back to a root from right beside it.
+
+    Near one that is flat to all orders its steps are small at once, at any precision, and stay so.
+    """
+    with mpmath.workdps(solution.dps):
+        shift = mpf(10) ** (-2 * solution.dps // 5)
+        try:
+            after, _ = _step(system, [x * (1 + shift) for x in solution.values])
+        except ArithmeticError:
+            return False
+        triples = zip(after, solution.values, scales, strict=True)
+        return all(abs(a - x) <= max(abs(x), scale) * shift / 8 for a, x, scale in triples)
+
+
+def newton(system: System, start: Sequence[mpf], scales: Sequence[mpf], reach: Sequence[mpf] | None = None) -> Run:
+    """Iterate at the current precision until the step is at the rounding level, or until it is clear that it never is.
+
+    Steps far longer than ``reach``, which is ``scales`` if not given, end it.
+    """
+    longest = [10**6 * side for side in (scales if reach is None else reach)]
     sizes: list[mpf] = []
     x, step = [+value for value in start], [mpf(0)] * len(start)
     tight, loose = mpmath.eps * 2**6, mpmath.sqrt(mpmath.eps) / 2**10
     for _ in range(_STEPS):
         try:
             residual, jacobian = system(x)
-            if all(value == 0 for value in residual):
-                singular = determinant(jacobian) == 0
-                return Run(x, [mpf(0)] * len(x), Status.DEGENERATE if singular else Status.OK)
+            if all(value == 0 for value in residual) and determinant(jacobian) == 0:
+                return Run(x, [mpf(0)] * len(x), Status.DEGENERATE)
             move = linear_solve(jacobian, residual)
         except ArithmeticError:
             return Run(x, step, Status.DIVERGED if not sizes or sizes[-1] > loose else Status.DEGENERATE)
@@ -261,7 +288,7 @@ def newton(system: System, start: Sequence[mpf], scales: Sequence[mpf]) -> Run:
         relative = max(s / max(abs(v), scale) for s, v, scale in zip(step, x, scales, strict=True))
         x = [value - shift for value, shift in zip(x, move, strict=True)]
         sizes.append(relative)
-        if not mpmath.isfinite(relative) or any(s > 10**6 * scale for s, scale in zip(step, scales, strict=True)):
+        if not mpmath.isfinite(relative) or any(s > most for s, most in zip(step, longest, strict=True)):
             return Run(x, step, Status.DIVERGED)
         # Rounding noise: the step is small and no longer contracts as Newton's does far from rounding.
         if relative <= tight or (relative < loose and len(sizes) > 1 and sizes[-2] < 4 * relative):

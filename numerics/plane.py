@@ -204,7 +204,7 @@ def _searched(
         known = [other for other in roots if _holds(cell, other)]
         if len(known) == 1 and degree == _degree(known) and depth:
             if depth < _SURE:  # a part may hold a pair besides
-                pending.extend((part, depth + 1) for part in _halves(cell))
+                pending.extend((part, depth + 1) for part in _halves(cell, depth))
             continue
         sought = central or (degree and depth % 3 == 0)
         root = _inside(landscape, control, cell, degree, bits) if sought else None
@@ -212,11 +212,11 @@ def _searched(
             root = None  # a smaller cell may tell nearly coinciding roots apart
         if root is not None and not any(same(root.x, other.x, root.sizes, APART) for other in roots):
             roots.append(root)
-            pending.extend((part, depth + 1) for part in _halves(cell) if not central)
+            pending.extend((part, depth + 1) for part in _halves(cell, depth) if not central)
         elif degree and depth > 8 * _DEEPEST:
             settled = False
         elif degree or (signs.mixed(cell) and _worth_halving(signs, cell, depth, bits, short)):
-            for part in _halves(cell):
+            for part in _halves(cell, depth):
                 (pending.appendleft if degree else pending.append)((part, depth + 1))
     around = [*product(axes[0], axes[1][:1]), *product(axes[0][-1:], axes[1][1:])]
     around += [*product(axes[0][-2::-1], axes[1][-1:]), *product(axes[0][:1], axes[1][-2::-1])]
@@ -281,9 +281,12 @@ def _middle(a: Ball, b: Ball) -> Ball:
     return ((a * b).sqrt() * a.sgn()).mid()
 
 
-def _halves(cell: Cell) -> list[Cell]:
-    """Two parts of a cell, cut across its longer side."""
-    longer = max(range(len(cell)), key=lambda k: (_length(cell[k]), number(cell[k][1] - cell[k][0])))
+def _halves(cell: Cell, depth: int) -> list[Cell]:
+    """Two parts of a cell, cut across its longer side; if only one holds zero, across either by turns."""
+    lengths = [_length(side) for side in cell]
+    if depth % 2 and min(lengths) < np.inf:
+        lengths = [0 if length == np.inf else length for length in lengths]
+    longer = max(range(len(cell)), key=lambda k: (lengths[k], number(cell[k][1] - cell[k][0])))
     a, b = cell[longer]
     middle = _middle(a, b)
     return [tuple(part if k == longer else side for k, side in enumerate(cell)) for part in ((a, middle), (middle, b))]

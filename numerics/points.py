@@ -268,6 +268,12 @@ class Transition:
         return self.phases[0].name if self.kind is TransitionKind.SPINODAL and self.phases else None
 
     @property
+    def places(self) -> list[tuple[tuple[mpf, ...], mpf]]:
+        """The points of its phases, each with the control; none where the size is one of its own."""
+        points = [] if self.at else [phase.order_parameters.values() for phase in self.phases]
+        return [(tuple(number.value for number in point), self.value.value) for point in points]
+
+    @property
     def title(self) -> str:
         """The kind, with the phase that ends or the observable that crosses where there is one."""
         what = self.phase or self.observable

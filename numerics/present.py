@@ -279,6 +279,7 @@ def report_json(report: AsymptoticReport) -> dict[str, Any]:
         "scale": str(series.scale),
         "terms": terms,
         "next_term": following,
+        "next": _next(series),
         "rungs": [
             {
                 "size": size,
@@ -306,6 +307,13 @@ def _formulas(series: AsymptoticSeries | LimitLaw) -> tuple[list[str], str | Non
     texts = [str(term.xreplace(names)) for term in every]
     count = len(series.terms)
     return texts[:count], next(iter(texts[count:]), None)
+
+
+def _next(series: AsymptoticSeries | LimitLaw) -> str:
+    """What is said of the next term: ``known``, ``none`` where a series ends, ``unknown`` where a law was not taken on."""
+    if series.next_term is not None:
+        return "known"
+    return "unknown" if isinstance(series, LimitLaw) else "none"
 
 
 def _sum_lines(head: str, terms: Sequence[object], tail: str) -> Iterator[str]:
@@ -342,11 +350,15 @@ def report_text(theory: str, report: AsymptoticReport) -> str:
     legend += ["an error is that of the column before it"]
     headers = (variable.name, "value", "error", *(name.replace("_", " ") for name in columns), "error")
     law, shown = isinstance(series, LimitLaw), _shown(report.parameters)
+    ends = _next(series) == "none"
+    single = ends and len(terms) == 1
+    summands = [str(series.scale * series.terms[0])] if single else terms
+    head, tail = ("", "") if single or series.scale == 1 else (f"{series.scale} * (", ")")
     return "\n".join(
         [
             f"{theory}, {series.name}: {series.meaning}{shown and f' ({shown})'}\n",
-            *_sum_lines(f"{series.scale} * (", terms, " + ...)"),
-            *_sum_lines("next term: ", [following or "unknown"], ""),
+            *_sum_lines(head, summands, ("" if ends else " + ...") + tail),
+            *_sum_lines("next term: ", [following or _next(series)], ""),
             *([f"  <1>, ...: averages, of the steps {', '.join(series.steps)}"] if law else []),
             "",
             table(headers, rows),

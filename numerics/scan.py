@@ -3,7 +3,8 @@ r"""Scans: stationary points, fixed points or transitions over a grid of paramet
 Each point of the grid is one record, appended as soon as it is solved, so that a scan that is stopped at any instant goes
 on where it was. A point that fails is a record, too, with the reason, and does not stop the others; it is tried again on
 request only, since most failures would come again. Where the control is among the parameters of the grid, a record is of
-kind "point" and holds what `minima` finds, else of kind "transition set" and holds what `transitions` finds.
+kind "point" and holds what `minima` finds, else of kind "transition set" and holds what `transitions` finds; where arrays
+can find them (`numerics.batch`), many setups are solved in one go, with the records that they have by themselves.
 """
 
 from __future__ import annotations
@@ -15,21 +16,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import product
-from typing import TYPE_CHECKING
+from itertools import islice, product
+from typing import TYPE_CHECKING, TypeVar
 
 import mpmath
 import sympy
 from sympy import Expr, Rational, srepr
 
-from derive.action import SetupError
+from derive.action import EffectiveAction, SetupError
 from derive.exact import ExactnessError, parse_rational
 from numerics.points import CostError, Number, PhasePoint, Points, Status, Transition, TransitionKind, Transitions
 from numerics.store import Record, Store
+from numerics.transitions import transitions
 
 if TYPE_CHECKING:
     from derive.action import Setup
     from derive.state_evolution import Problem
+
+T = TypeVar("T")
 
 __all__ = [
     "Axis",
@@ -37,11 +41,13 @@ __all__ = [
     "Tally",
     "about",
     "blank",
+    "blocks",
     "grid",
     "made_with",
     "parse_axis",
     "scan",
     "solved",
+    "solved_together",
     "transitions_of",
     "with_transitions",
 ]
@@ -51,6 +57,9 @@ _MOST = 1_000_000
 _TOGETHER = 0.5
 """Seconds of work whose records are written together, since a disk that makes sure of them takes as long as some points."""
 
+
+_BLOCK = 2500
+"""Setups that arrays solve at a time: some twenty of each block are solved by themselves, which takes most of the time."""
 
 Spread = Callable[[Iterable["Setup"]], Generator[list[Record]]]
 """What solves setups somewhere, and yields their records in any order, some at a time."""
@@ -189,12 +198,25 @@ def _together(
 ) -> Generator[list[Record]]:
     """Records by this process, those of half a second at a time."""
     records, begin = [], time.perf_counter()
-    for setup in setups:
-        records.append(solved(problem, setup, solve, digits))
+    for some in blocks(problem, solve, digits, setups):
+        records += solved_together(problem, some, solve, digits)
         if time.perf_counter() - begin > _TOGETHER:
             yield records
             records, begin = [], time.perf_counter()
     yield records
+
+
+def blocks(
+    problem: Problem, solve: Callable[..., Points | Transitions], digits: int, items: Iterable[T]
+) -> Iterator[tuple[T, ...]]:
+    """Setups, or what stands for them, that `solved_together` solves in one go: one by one where arrays cannot."""
+    ahead, count = iter(items), 1
+    if solve is transitions and isinstance(problem, EffectiveAction):
+        from numerics.batch import suits
+
+        count = _BLOCK if suits(problem, digits) else 1
+    while some := tuple(islice(ahead, count)):
+        yield some
 
 
 def blank(problem: Problem, setup: Setup) -> Record:
@@ -213,6 +235,22 @@ def _hashed(value: Expr) -> str:
     return hashlib.sha256(srepr(value).encode()).hexdigest()
 
 
+def solved_together(
+    problem: Problem, setups: Sequence[Setup], solve: Callable[..., Points | Transitions], digits: int
+) -> list[Record]:
+    """The records of some setups, as `solved` makes them, by arrays if they are more than one."""
+    if len(setups) > 1 and isinstance(problem, EffectiveAction):
+        from numerics.batch import transitions_over
+
+        try:
+            found = transitions_over(problem, setups, digits)
+        except (ArithmeticError, MemoryError, ValueError):
+            pass  # which of them fails, and why, each says by itself
+        else:
+            return [_filled(blank(problem, s), each, each.seconds) for s, each in zip(setups, found, strict=True)]
+    return [solved(problem, setup, solve, digits) for setup in setups]
+
+
 def solved(problem: Problem, setup: Setup, solve: Callable[..., Points | Transitions], digits: int) -> Record:
     """The record of one point, which says why where it fails; raises `CostError`."""
     empty, begin = blank(problem, setup), time.perf_counter()
@@ -223,11 +261,15 @@ def solved(problem: Problem, setup: Setup, solve: Callable[..., Points | Transit
     except (ArithmeticError, MemoryError, ValueError) as error:
         why = str(error) or type(error).__name__
         return replace(empty, status=f"failed: {why}", seconds=time.perf_counter() - begin)
+    return _filled(empty, found, time.perf_counter() - begin)
+
+
+def _filled(empty: Record, found: Points | Transitions, seconds: float) -> Record:
     if isinstance(found, Transitions):
         record = with_transitions(empty, {str(place): entry for place, entry in enumerate(found)})
     else:
         record = _with_points(empty, found)
-    return replace(record, status=found.status.value, seconds=time.perf_counter() - begin)
+    return replace(record, status=found.status.value, seconds=seconds)
 
 
 def _with_points(record: Record, points: Points) -> Record:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from derive.action import EffectiveAction, Setup
 
-__all__ = ["DOUBT", "WALL", "Cover", "Group", "bracket", "cover", "groups", "measure", "minima", "working_digits"]
+__all__ = ["DOUBT", "WALL", "Cover", "Group"]
+__all__ += ["bound_notes", "bracket", "cover", "groups", "measure", "minima", "working_digits"]
 
 WALL = "wall"
 """The name of a minimum on the wall of the domain that belongs to no phase."""
@@ -308,7 +309,29 @@ def _notes(landscape: Landscape, covered: Cover, solved: Sequence[_Solved]) -> t
         )
     elif covered.complete is None:
         notes.append(DOUBT + _doubt(landscape, covered))
-    return tuple(notes)
+    places = [(point.group.x, covered.control) for point in solved]
+    return (*notes, *bound_notes(landscape, [covered.control], places))
+
+
+def bound_notes(
+    landscape: Landscape, controls: Sequence[mpf], places: Sequence[tuple[Sequence[mpf], mpf]]
+) -> list[str]:
+    """What contradicts, at ``controls`` or at points and their controls, that all states lie between the declared bounds."""
+    notes, variables, driver = [], landscape.action.variables, landscape.action.control.name
+    falling = [(side, control) for control in controls for side in landscape.falls_beyond(control)]
+    for side, control in dict(reversed(falling)).items():
+        notes.append(
+            f"the action falls beyond the {side} bound of {variables[0]}, at {driver} = {mpmath.nstr(control, 6)} for one: "
+            "what is called lowest is the lowest between the bounds only"
+        )
+    for x, control in places:
+        for symbol, value, (low, high) in zip(variables, x, landscape.box(control), strict=True):
+            if max(low - value, value - high) > mpf("1e-12") * (high - low):
+                notes.append(
+                    f"{symbol} = {mpmath.nstr(value, 6)}, at {driver} = {mpmath.nstr(control, 6)}, lies outside of the "
+                    f"declared bounds of {symbol}, where not all points are sought: widen them"
+                )
+    return list(dict.fromkeys(notes))
 
 
 def _doubt(landscape: Landscape, covered: Cover) -> str:

@@ -6,11 +6,13 @@ without reading the rest; and the file opens anywhere, for ever. Columns for ana
 
 A record is one solved (or failed) point: its inputs, the values as decimal strings with their errors, a status, and what
 it was computed with. Its key is the kind and the inputs. The last record of a key counts, and one that is ok is the last:
-what failed may be tried again, and stays beside the later attempt.
+what failed may be tried again, and stays beside the later attempt. Each record carries a checksum; one that no longer has
+it, since a byte of it has changed on the disk, does not count either, and its point is as good as not solved.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,18 +22,23 @@ from pathlib import Path
 
 __all__ = ["Record", "Store", "StoreError", "UnwritableError"]
 
-SCHEMA = 2
+SCHEMA = 3
 _FILE, _LOCK = "records.sqlite", "lock.sqlite"
 _WAIT = 60.0
 _PAGE = 1000
 _UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
-_COLUMNS = "kind, inputs, numbers, errors, status, residual, made_with, seconds"
+_TEXTS = ("kind", "inputs", "numbers", "errors", "status", "residual", "made_with")
+_COLUMNS = ", ".join((*_TEXTS, "seconds"))
+# Of bytes, since what has changed may be no text any more.
+_SUM = f"checksum({', '.join(f'cast(typeof({name}) || {name} as blob)' for name in _TEXTS)}, seconds)"
+_WHOLE = f"(select * from latest where digest = {_SUM})"
+_KEYED = "place in (select place from records where kind = ? and inputs = ?)"  # all of it from the table, not the index
 
 _TABLES = """
 create table about (name text primary key, text text not null);
 create table records (
   place integer primary key, kind text not null, inputs text not null, numbers text not null, errors text not null,
-  status text not null, residual text not null, made_with text not null, seconds real not null
+  status text not null, residual text not null, made_with text not null, seconds real not null, digest text not null
 );
 create index keys on records (kind, inputs);
 create view latest as select * from records as one where not exists (
@@ -71,6 +78,19 @@ def _text(mapping: Mapping[str, str]) -> str:
     return json.dumps(dict(mapping), sort_keys=True, ensure_ascii=False)
 
 
+def _checksum(*values: bytes | float | None) -> str:
+    """Of the texts of a record, each behind its type, and its seconds, or of what a disk has made of them."""
+    return hashlib.blake2b(repr(values).encode(), digest_size=8).hexdigest()
+
+
+def _row(record: Record) -> tuple[str | float, ...]:
+    """What is written of a record: `_COLUMNS`, and the checksum."""
+    mappings = (record.inputs, record.values, record.errors)
+    texts = (record.kind, *map(_text, mappings), record.status, record.residual, _text(record.made_with))
+    seconds = float(record.seconds)
+    return (*texts, seconds, _checksum(*(f"text{text}".encode() for text in texts), seconds))
+
+
 @dataclass(frozen=True)
 class Store:
     """The records in ``folder``; made by `create` or `open`."""
@@ -92,6 +112,7 @@ class Store:
                 connection.executemany("insert into about values (?, ?)", rows)
             connection.execute("commit")
         found = store.about()
+        store._mend()
         differ = sorted(name for name in about if found.get(name) != about[name])
         if differ:
             raise StoreError(
@@ -115,8 +136,9 @@ class Store:
         try:
             with closing(sqlite3.connect(self.folder / _FILE, timeout=_WAIT, isolation_level=None)) as connection:
                 connection.execute("pragma synchronous = full")
+                connection.create_function("checksum", len(_TEXTS) + 1, _checksum, deterministic=True)
                 yield connection
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # what is damaged may be named in no text
             file = self.folder / _FILE
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNWRITABLE:  # the upper bits say more
                 raise UnwritableError(f"{file} cannot be written: {error}; what is there is whole") from None
@@ -138,6 +160,12 @@ class Store:
             raise StoreError(f"{self.folder} is a store of version {about.get('schema')}; this one reads {SCHEMA}")
         return about
 
+    def _mend(self) -> None:
+        """Make the index again where it is not that of the records."""
+        with self._connection() as connection:
+            if connection.execute("pragma integrity_check(1)").fetchone()[0] != "ok":
+                connection.execute("reindex")
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Inside, no other process is; raises `StoreError` while one is. A process that is killed is outside."""
@@ -154,15 +182,14 @@ class Store:
 
     def append(self, records: Sequence[Record]) -> int:
         """Add the records of whose key there is none that is ok, all of them or none; how many those were."""
-        rows = [(r.kind, _text(r.inputs), _text(r.values), _text(r.errors), r.status, r.residual) for r in records]
-        ends = [(_text(r.made_with), r.seconds, r.kind, _text(r.inputs)) for r in records]
+        rows = [_row(record) for record in records]
         with self._connection() as connection:
             connection.execute("begin immediate")
             before = connection.total_changes
             connection.executemany(
-                f"insert into records ({_COLUMNS}) select ?, ?, ?, ?, ?, ?, ?, ?"
-                " where not exists (select 1 from records where kind = ? and inputs = ? and status = 'ok')",
-                [(*row, *end) for row, end in zip(rows, ends, strict=True)],
+                f"insert into records ({_COLUMNS}, digest) select ?, ?, ?, ?, ?, ?, ?, ?, ?"
+                f" where not exists (select 1 from {_WHOLE} where {_KEYED} and status = 'ok')",
+                [(*row, *row[:2]) for row in rows],
             )
             connection.execute("commit")
             return connection.total_changes - before
@@ -172,7 +199,7 @@ class Store:
 
     def get(self, kind: str, inputs: Mapping[str, str]) -> Record | None:
         """The record of these inputs, if there is one."""
-        return next(self._page("kind = ? and inputs = ?", kind, _text(inputs)), (None, 0))[0]
+        return next(self._page(_KEYED, kind, _text(inputs)), (None, 0))[0]
 
     def records(self, kind: str | None = None) -> Iterator[Record]:
         """The records that count, in the order in which they came."""
@@ -191,18 +218,26 @@ class Store:
 
     def _page(self, condition: str, *values: str | int | None) -> Iterator[tuple[Record, int]]:
         with self._connection() as connection:
-            rows = connection.execute(f"select {_COLUMNS}, place from latest where {condition}", values).fetchall()
+            rows = connection.execute(f"select {_COLUMNS}, place from {_WHOLE} where {condition}", values).fetchall()
         for of, inputs, numbers, errors, status, residual, made_with, seconds, place in rows:
-            try:
-                texts = (json.loads(inputs), json.loads(numbers), json.loads(errors), json.loads(made_with))
-            except ValueError:
-                raise StoreError(f"{self.folder / _FILE} is damaged: record {place} is no JSON") from None
-            yield Record(of, *texts[:3], status, residual, texts[3], seconds), place
+            read = json.loads
+            yield (
+                Record(of, read(inputs), read(numbers), read(errors), status, residual, read(made_with), seconds),
+                place,
+            )
+
+    def damaged(self) -> list[int]:
+        """The places of the records that no longer are what was written; all other functions pass them over."""
+        with self._connection() as connection:
+            found = connection.execute(
+                f"select place from records where digest is not {_SUM} order by place"
+            ).fetchall()
+        return [place for (place,) in found]
 
     def count(self) -> dict[str, int]:
         """How many records there are of each status."""
         with self._connection() as connection:
-            return dict(connection.execute("select status, count(*) from latest group by status order by status"))
+            return dict(connection.execute(f"select status, count(*) from {_WHOLE} group by status order by status"))
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -2,10 +2,10 @@ r"""Sweeps by several processes or machines: points travel as text, records come
 
 .. math:: (\text{recipe}, \text{inputs}) \mapsto \text{record}
 
-A worker builds the theory from its recipe, in words, once, and solves one point after the other exactly as `scan` does
-alone, so that a record depends on its inputs only: not on who solved it, nor on what was solved before. Two engines, one
-loop (`numerics.processes.surviving`): `concurrent.futures` with processes that begin afresh, as nothing more is needed on
-one machine; and a Dask scheduler that is there, which is reached through the same interface.
+A worker builds the theory from its recipe, in words, once, and solves points exactly as `scan` does alone, one after the
+other or many in one go, so that a record depends on its inputs only: not on who solved it, nor on what was solved
+before. Two engines, one loop (`numerics.processes.surviving`): `concurrent.futures` with processes that begin afresh, as
+nothing more is needed on one machine; and a Dask scheduler that is there, which is reached through the same interface.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from derive.action import SetupError
 from numerics.points import SolverError
 from numerics.processes import afresh, surviving
-from numerics.scan import Spread, blank, made_with, solved
+from numerics.scan import Spread, blank, blocks, made_with, solved_together
 
 if TYPE_CHECKING:
     from derive.action import Setup
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Work", "by_processes", "engine", "on_cluster"]
 
 _AHEAD = 4
-"""Points that wait at each worker, so that it need not wait for a disk."""
+"""Blocks of points that wait at each worker, so that it need not wait for a disk."""
 _PATIENCE = "10s"
 _LOST = "failed: its worker was lost, twice; is there enough memory?"
 _GIVEN_UP = "failed: the scheduler gave it up, as it lost a worker each time; is there enough memory?"
@@ -63,11 +63,11 @@ def _built(recipe: Callable[[], Problem], expression: str) -> Problem:
     return problem
 
 
-def _record(work: Work, inputs: Mapping[str, str]) -> Record:
-    """The record of one point, in a worker: one at a time, since precision belongs to the process."""
+def _records(work: Work, points: Sequence[Mapping[str, str]]) -> list[Record]:
+    """The records of some points, in a worker: one block at a time, since precision belongs to the process."""
     with _ALONE:
         problem = _built(work.recipe, work.expression)
-        return solved(problem, problem.setup(inputs), work.solve, work.digits)
+        return solved_together(problem, [problem.setup(inputs) for inputs in points], work.solve, work.digits)
 
 
 def engine(problem: Problem, work: Work, jobs: int | None, address: str | None) -> Spread | None:
@@ -117,13 +117,18 @@ def _spread(
     why: str,
     setups: Iterable[Setup],
 ) -> Generator[list[Record]]:
+    """Records by the workers of ``pool``; points of a block that has killed two of them are tried once more, one by one."""
     points = (blank(problem, setup).inputs for setup in setups)
-    try:
-        with closing(surviving(partial(_record, work), points, pool, width, given_up)) as batches:
-            for found in batches:
-                yield [
-                    replace(blank(problem, problem.setup(inputs)), status=why) if record is None else record
-                    for inputs, record in found
-                ]
-    except CancelledError:
-        raise SolverError("the scheduler has gone; --resume goes on with another one") from None
+    waiting: Iterable[tuple[Mapping[str, str], ...]] = blocks(problem, work.solve, work.digits, points)
+    while waiting:
+        apart: list[tuple[Mapping[str, str], ...]] = []
+        try:
+            with closing(surviving(partial(_records, work), waiting, pool, width, given_up)) as batches:
+                for found in batches:
+                    lost = [block for block, records in found if records is None]
+                    apart += [(inputs,) for block in lost if len(block) > 1 for inputs in block]
+                    named = [replace(blank(problem, problem.setup(b[0])), status=why) for b in lost if len(b) == 1]
+                    yield [record for _, records in found for record in records or ()] + named
+        except CancelledError:
+            raise SolverError("the scheduler has gone; --resume goes on with another one") from None
+        waiting = apart

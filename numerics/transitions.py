@@ -28,7 +28,7 @@ from numerics.landscape import Coordinates, Landscape, close, curvature, hessian
 from numerics.newton import Solution, System, Vector, dot, eigen, refine
 from numerics.phases import names
 from numerics.points import Kind, Number, PhasePoint, Status, Transition, TransitionKind, Transitions
-from numerics.stationary import WALL, measure
+from numerics.stationary import WALL, bound_notes, measure
 from numerics.systems import coexistence, crossing, fold, instability, landau, steepest
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def transitions(
         # Two folds lie sqrt(distance) apart, its power 3/2 in the control and its square in the action.
         atlas = survey(landscape, *window, progress, digits=int(-3 * mpmath.log10(distance)))
     with mpmath.workdps(atlas.dps):
-        searches = (_spinodals, _instabilities, _coexistences, _walls, _crossovers)
+        searches = (_spinodals, _instabilities, _onsets, _coexistences, _walls, _crossovers)
         every, notes = [entry for search in searches for entry in search(atlas, digits)], []
         located = [entry for entry in every if _outside(asked, entry.value.value) <= entry.value.error]
         found = [entry for entry in located if entry.value.error < atlas.chart.unit(entry.value.value)]
@@ -96,6 +96,7 @@ def transitions(
         notes.append(f"an end of the window {between} is critical: branches were followed a little beyond")
     status, agreed = _status(atlas, [*unsolved, *entries]), _closed_forms(landscape, entries, asked)
     notes += [note for note, _ in agreed]
+    notes += bound_notes(landscape, window, [place for entry in found for place in entry.places])
     if status is Status.OK and not all(equal for _, equal in agreed):
         status = Status.UNRESOLVED
     if status is Status.OK and all(entry.kind is TransitionKind.CRITICAL_END_POINT for entry in entries):
@@ -129,8 +130,13 @@ def _checked(atlas: Atlas) -> list[str]:
     notes, copies = [], sum(segment.index == 0 for segment in atlas.segments) - len(atlas.wells)
     if copies:
         notes.append(
-            f"{copies} branches of minima have the action of another one all along, as copies by a symmetry that "
-            "is not declared, and are not listed"
+            f"{copies} branches of minima have the action of another one all along, as copies by a symmetry that is not "
+            "declared, or phases that coexist all along, and are not listed"
+        )
+    if atlas.unbounded:
+        notes.append(
+            f"the slope could not be bounded everywhere between the bounds of {atlas.landscape.variables[0]}: where the "
+            "action jumps or has a pole, minima are compared across it as they are"
         )
     if not atlas.isolated:
         notes.append(
@@ -245,7 +251,7 @@ def _polished(
 ) -> Solution:
     """The root of ``system`` in the points at ``nodes``, their control, and ``others``: unknowns, and their scales.
 
-    Where there is none in the window, or right beside it, the start is kept, known no better than its scales say.
+    Where there is none near it in the window, or right beside that, the start is kept, known no better than its scales say.
     """
     points = [atlas.chart.point(node.position) for node in nodes]
     control, place = points[0][1], len(nodes) * atlas.landscape.n
@@ -253,9 +259,11 @@ def _polished(
     scales = [*atlas.chart.scales] * len(nodes) + [atlas.chart.unit(control)]
     scales += [scale for _, sizes in others for scale in sizes]
     solution = refine(system, start, digits, scales, atlas.curve.digits)
-    window = atlas.chart.low, atlas.chart.high
+    window, n = (atlas.chart.low, atlas.chart.high), atlas.landscape.n
     if solution.found and _outside(window, solution.values[place]) < _BESIDE * scales[place]:
-        return solution
+        t = atlas.chart.coordinate(solution.values[place])
+        if all(_near(atlas, solution.values[k * n : k * n + n], t, node) for k, node in enumerate(nodes)):
+            return solution
     status = Status.UNRESOLVED if solution.found else solution.status
     return replace(solution, values=tuple(start), errors=tuple(scales), status=status)
 
@@ -297,7 +305,9 @@ def _joints(atlas: Atlas, event: str) -> Iterator[tuple[Joint, Segment]]:
     """Where a minimum ends in ``event``, and the segment of that minimum."""
     for joint in atlas.joints:
         minima = [segment for segment in (joint.before, joint.after) if segment.index == 0]
-        if event in joint.node.events and len(minima) == 1 and minima[0] in atlas.wells:
+        if event not in joint.node.events or atlas.beyond_wall(joint.node):
+            continue
+        if len(minima) == 1 and minima[0] in atlas.wells:
             yield joint, minima[0]
 
 
@@ -329,7 +339,7 @@ def _spinodals(atlas: Atlas, digits: int) -> Iterator[Transition]:
             digits,
             [(name if above_twin is None else _told_apart(name, above_twin), 0)],
             "grad F = 0, H v = 0 by Newton from a traced fold",
-            _confirmed(solution, _near(atlas, x, t, joint.node), _is_fold(landscape, solution, above)),
+            _confirmed(solution, _is_fold(landscape, solution, above)),
         )
 
 
@@ -373,8 +383,7 @@ def _instability(atlas: Atlas, joint: Joint, segment: Segment, digits: int) -> T
     others = (v, atlas.chart.scales), ([mpf(0)], [mpf(1)])
     solution = _polished(atlas, instability(landscape, dual), [joint.node], digits, *others)
     kind, order = _order(landscape, solution, dual)
-    near = _near(atlas, solution.values[:n], atlas.chart.coordinate(solution.values[n]), joint.node)
-    status = _confirmed(solution, near, solution.values[2 * n + 1] == 0)
+    status = _confirmed(solution, solution.values[2 * n + 1] == 0)
     return _transition(
         atlas,
         kind,
@@ -460,7 +469,6 @@ def _coexistence(atlas: Atlas, located: Coexistence, digits: int) -> Transition:
         _confirmed(
             solution,
             jets[0][(n,)] != jets[1][(n,)],
-            *(_near(atlas, point, t, node) for point, node in zip(found, located.nodes, strict=True)),
             *(eigen(hessian(jet, n))[0][0] > 0 for jet in jets),
         ),
         "first",
@@ -479,12 +487,11 @@ def _walls(atlas: Atlas, digits: int) -> Iterator[Transition]:
     excess = Observable("excess", action.value - on_wall, "action above that of the wall", S.Zero)
 
     def gap(node: Node) -> mpf:
-        wall = atlas.walled(node)
-        return mpmath.nan if wall is None else node.sight.data[()] - wall
+        return landscape.observe(excess, *atlas.chart.point(node.position))
 
     for segment in atlas.wells:
         for _, _, node in _zeros(segment, gap):
-            if atlas.is_lowest(node, segment):
+            if atlas.walled(node) is not None and atlas.is_lowest(node, segment, equal_to_wall=True):
                 yield _coexistence_with_wall(atlas, segment, node, excess, digits)
 
 
@@ -505,13 +512,55 @@ def _coexistence_with_wall(atlas: Atlas, segment: Segment, node: Node, excess: O
         digits,
         [(name, 0)],
         "F' = 0, F(x) = F(wall) by Newton",
-        _confirmed(solution, wall is not None, _near(atlas, x, atlas.chart.coordinate(control), node)),
+        _confirmed(solution, wall is not None),
         "first",
     )
     beside = _phase(landscape, WALL if there == Kind.MINIMUM else there, both, 2, 1, digits)
     # The phase whose action grows faster with the control is the lower one below.
     phases = (beside, *entry.phases) if falls else (*entry.phases, beside)
     return replace(entry, phases=phases)
+
+
+def _onsets(atlas: Atlas, digits: int) -> Iterator[Transition]:
+    """Where a stationary point leaves the wall of the domain, which is a minimum on one side of it only.
+
+    A wall on which the slope vanishes all along is a branch itself, and what leaves it an instability like any other.
+    """
+    landscape = atlas.landscape
+    if landscape.edge is None or all(map(landscape.rests_on_wall, (atlas.chart.low, atlas.chart.high))):
+        return
+    distance = Observable("distance", landscape.action.variables[0] - landscape.edge, "from the wall", S.Zero)
+
+    def beside(node: Node) -> mpf:
+        return landscape.observe(distance, *atlas.chart.point(node.position))
+
+    for segment in atlas.segments:
+        for ends in _zeros(segment, beside):
+            inner, outer = sorted(ends[:2], key=beside, reverse=True)
+            yield _onset(atlas, segment, inner, outer, ends[2], distance, digits)
+
+
+def _onset(
+    atlas: Atlas, segment: Segment, inner: Node, outer: Node, node: Node, distance: Observable, digits: int
+) -> Transition:
+    """A minimum leaves the wall continuously; a maximum that comes to it ends the minimum on it."""
+    solution = _polished(atlas, crossing(atlas.landscape, distance), [node], digits)
+    continuous = segment.index == 0
+    t = (outer if continuous else inner).position[-1]  # where the wall is a minimum
+    wall = _names(atlas, [atlas.landscape.lower(atlas.chart.control(t))], t)[0]
+    labels = [WALL if wall == Kind.MINIMUM else wall]
+    if continuous:
+        labels.insert(0 if inner.position[-1] < t else 1, _name(atlas, inner, segment))
+    return _transition(
+        atlas,
+        TransitionKind.INSTABILITY,
+        solution,
+        digits,
+        [(label, 0) for label in labels],
+        f"F' = 0 on the wall {atlas.landscape.action.variables[0]} = {atlas.landscape.edge} by Newton",
+        solution.status,
+        "second" if continuous else "first",
+    )
 
 
 def _crossovers(atlas: Atlas, digits: int) -> Iterator[Transition]:
@@ -548,7 +597,6 @@ def _zeros(segment: Segment, value: Callable[[Node], mpf]) -> Iterator[tuple[Nod
 def _crossover(
     atlas: Atlas, segment: Segment, node: Node, around: tuple[Node, Node], observable: Observable, digits: int
 ) -> Transition:
-    n = atlas.landscape.n
     solution = _polished(atlas, crossing(atlas.landscape, observable), [node], digits)
     return _transition(
         atlas,
@@ -557,13 +605,13 @@ def _crossover(
         digits,
         [(label, 0) for label in dict.fromkeys(_name(atlas, side, segment) for side in around)],
         f"grad F = 0, {observable.name} = {observable.crossover} by Newton",
-        _confirmed(solution, _near(atlas, solution.values[:n], atlas.chart.coordinate(solution.values[n]), node)),
+        solution.status,
         observable=observable.name,
     )
 
 
 def _steepest_points(atlas: Atlas, digits: int) -> list[Transition]:
-    """The point of the lowest minimum at which its order parameter changes fastest with the control."""
+    """The points of the lowest minimum at which its order parameter changes fastest with the control."""
     jet = atlas.landscape.jet(((), 4), ((1,), 3), ((1, 1), 2), ((1, 1, 1), 1))
 
     def slope(node: Node) -> mpf:
@@ -582,8 +630,12 @@ def _steepest_points(atlas: Atlas, digits: int) -> list[Transition]:
     ]
     if not found:
         return []
-    segment, node = max(found, key=lambda pair: abs(slope(pair[1])))
-    return [_steepest_point(atlas, segment, node, slope(node), digits)]
+    most = max(abs(slope(node)) for _, node in found)
+    return [
+        _steepest_point(atlas, segment, node, slope(node), digits)
+        for segment, node in found
+        if abs(slope(node)) > most * (1 - mpf("1e-6"))
+    ]
 
 
 def _steepest_point(atlas: Atlas, segment: Segment, node: Node, slope: mpf, digits: int) -> Transition:
@@ -596,6 +648,6 @@ def _steepest_point(atlas: Atlas, segment: Segment, node: Node, slope: mpf, digi
         digits,
         [(_name(atlas, node, segment), 0)],
         f"steepest point: F' = 0 and d2{symbol}/d{driver}2 = 0 by Newton",
-        _confirmed(solution, _near(atlas, solution.values[:1], atlas.chart.coordinate(solution.values[1]), node)),
+        solution.status,
         observable=f"d{symbol}/d{driver}",
     )

@@ -1,10 +1,14 @@
-"""What every test shares: fixed threads, and mpmath's default precision around each test."""
+"""What every test shares: fixed threads, mpmath's default precision around each test, and a browser."""
 
 import os
 
 import mpmath
 import pytest
 from hypothesis import settings
+
+from tests.browser import browser
+
+__all__ = ["browser"]
 
 # Read by the numerical libraries when they are first imported, which is later than this.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

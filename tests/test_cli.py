@@ -14,6 +14,7 @@ import pytest
 from sympy import Rational
 
 import spinodal
+from derive.catalogue import find
 from derive.positional_semantic import general, state_evolution
 from derive.positional_semantic.model import isotropic
 from numerics.points import Points
@@ -305,7 +306,11 @@ def test_asymptotics_without_parameters_have_no_empty_list(run):
     [
         (("spinodal", "--limit", "T=0", "--order", "0"), 2, "a whole number from 1 to 12, not 0"),
         (("spinodal", "--limit", "T=0", "--order", "50"), 2, "a whole number from 1 to 12, not 50"),
-        (("spinodal", "--order", "3"), 2, "go with --limit"),
+        (("spinodal", "--phase", "up"), 2, "goes with --limit"),
+        (("magnetisation",), 2, "did you mean"),
+        (("spinodal", "T=1/2"), 2, "T goes to 1 in this limit; leave its value out"),
+        (("spinodal", "h=0"), 2, "h is what the series of a spinodal gives"),
+        (("m", "--limit", "T=0"), 2, "needs a value of the control h"),
         (("--limit", "T=0"), 2, "needs a quantity"),
         (("nothing", "--limit", "T=0"), 2, "it has coexistence, spinodal, instability, m"),
         (("spinodal", "--limit", "Q=0"), 2, "did you mean"),
@@ -313,7 +318,7 @@ def test_asymptotics_without_parameters_have_no_empty_list(run):
         (("spinodal", "--limit", "h=oo"), 2, "cannot grow without end"),
         (("spinodal", "--limit", "h=0+"), 2, "the control"),
         (("instability", "--limit", "T=1-"), 3, "there is no instability near T = 1-"),
-        (("spinodal", "--limit", "T=0", "--phase", "nobody"), 3, "of the phase 'nobody'"),
+        (("spinodal", "--limit", "T=0", "--phase", "nobody"), 2, "'nobody' is none of the phases down, up"),
     ],
 )
 def test_asymptotics_refuses_a_limit(run, words, code, told):
@@ -321,6 +326,46 @@ def test_asymptotics_refuses_a_limit(run, words, code, told):
     assert found == code
     assert told in message
     assert "Traceback" not in message
+
+
+def test_declared_limits_are_shown_without_an_option(run, document):
+    """All of them, or those of a quantity, with the words of the file; --order asks for other terms."""
+    code, found = document("asymptotics", "classical/landau-6", "--upto", "1e3")
+    assert (code, found["status"]) == (0, "ok")
+    assert [quantity["name"] for quantity in found["quantities"]] == ["coexistence", "spinodal", "x"]
+    words = "minimum (x) as a = 0-: below the tricritical point, beta = 1/4"
+    assert (found["quantities"][2]["meaning"], found["quantities"][2]["setup"]) == (words, {"b": "0"})
+    code, found = document("asymptotics", "classical/curie-weiss", "m", "--order", "1", "--upto", "10")
+    assert [len(quantity["terms"]) for quantity in found["quantities"]] == [1, 1]
+    assert run("asymptotics", "classical/curie-weiss", "m", "T=1/2", "--upto", "10")[0] == 2
+    code, _, message = run("asymptotics", "classical/phase-retrieval")
+    assert (code, "declares no limits" in message) == (2, True)
+    assert run("asymptotics", "copy-head/softmax", "--order", "3")[0] == 2
+
+
+def test_a_declared_limit_that_is_not_reached_does_not_hide_the_others(run, tmp_path):
+    text = Path(find("classical/landau-6").module).read_text()
+    nothing = 'parameter = "b"\nto = "0+"\nquantity = "coexistence"\nmeaning = "there is none"'
+    file = tmp_path / "mine.toml"
+    file.write_text(f"{text}\n[[limits]]\n{nothing}\n")
+    code, out, message = run("asymptotics", str(file), "coexistence", "--upto", "10")
+    assert (code, "3*b**2/16" in out) == (3, True)
+    assert "coexistence, b = 0+: there is no coexistence near b = 0+ to follow" in message
+    assert json.loads(run("asymptotics", str(file), "coexistence", "--upto", "10", "--json")[1])["status"] == "no root"
+
+
+def test_the_derivation_of_a_series_is_shown_and_checked(run, document, monkeypatch):
+    words = ("asymptotics", "classical/curie-weiss", "m", "--limit", "T=1-", "--upto", "10", "--derivation")
+    code, out, _ = run(*words)
+    assert (code, out.count("pass: "), "FAIL" in out) == (0, 6, False)
+    for text in ("scaling ansatz", "(0,) = (c_m**3/3 - c_m,)", "The balance gives c_m.", "m_1 = sqrt(3)*"):
+        assert text in out
+    steps = document(*words)[1]["quantities"][0]["derivation"]["steps"]
+    assert [step["name"] for step in steps[:4]] == ["equation 1", "scaling ansatz", "dominant balance", "leading terms"]
+    assert all(check["result"] == "pass" for step in steps for check in step["checks"])
+    monkeypatch.setattr("derive.limits.steps.correction", lambda *_: None)
+    code, out, _ = run(*words)
+    assert (code, out.count("FAIL: ")) == (3, 3)
 
 
 def test_asymptotics_of_a_limit_are_for_closed_forms(run):

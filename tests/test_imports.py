@@ -48,7 +48,7 @@ def test_an_upward_import_breaks_the_contract(tmp_path, module, line):
     assert "1 broken" in outcome.stdout
 
 
-def test_derivations_import_only_sympy_and_mpmath():
+def test_derivations_import_only_sympy_mpmath_and_a_typesetter():
     graph = grimp.build_graph("derive", include_external_packages=True, cache_dir=None)
     imported = {
         name.partition(".")[0]
@@ -56,4 +56,5 @@ def test_derivations_import_only_sympy_and_mpmath():
         if module.split(".")[0] == "derive"
         for name in graph.find_modules_directly_imported_by(module)
     }
-    assert imported - sys.stdlib_module_names - {"derive"} == {"sympy", "mpmath"}
+    assert imported - sys.stdlib_module_names - {"derive"} == {"sympy", "mpmath", "docutils"}
+    assert graph.find_modules_that_directly_import("docutils") == {"derive.prose"}

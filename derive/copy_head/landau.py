@@ -564,8 +564,8 @@ STEPS = (
         "Landau expansion",
         Function("F")(AMPLITUDE, RHO * AMPLITUDE) - Function("F")(0, 0),
         landau_expansion,
-        "Fourth order in the amplitude t along the critical direction. Odd orders vanish by (u, c) -> (-u, -c);"
-        " hence the stable direction is of order t^3 and feeds back only at t^6.",
+        "a_2 t^2 + a_4 t^4, to fourth order in the amplitude t along the critical direction. Odd orders vanish by (u,"
+        " c) -> (-u, -c); hence the stable direction is of order t^3 and feeds back only at t^6.",
         takes=("mode energies",),
         checks=(Check("numerical derivatives of the action to fourth order", "numeric", _expansion_claim),),
         source=_CLAIM,
@@ -574,8 +574,10 @@ STEPS = (
         "Landau certificate",
         Symbol("g_{4} e_{2} - e_{4} g_{2}"),
         landau_certificate,
-        "On the instability the quartic coefficient exceeds T P^2/g_2 times this, which is positive for all rho > 0 and"
-        " V, L >= 2: the transition is continuous at every T >= 0. At T = 0 it is a sum of positive terms.",
+        "Write a_2 = k + T P e_2 - P^2 g_2 and a_4 = P^3 g_4 - T P^2 e_4, with k > 0 the cost of the scores, g from"
+        " the data and e from the entropy. On the instability, a_2 = 0, so that P g_2 > T e_2 and a_4 exceeds T"
+        " P^2/g_2 times this, which is positive for all rho > 0 and V, L >= 2: the transition is continuous at every T"
+        " >= 0. At T = 0 it is a sum of positive terms.",
         takes=("Landau expansion",),
         checks=(
             Check("data and entropy told apart numerically", "numeric", _certificate_claim),
@@ -587,8 +589,10 @@ STEPS = (
         "ray force",
         Symbol(r"\mathrm{d}F/\mathrm{d}t^2"),
         ray_force,
-        "The force along a ray from zero, in the shrinking factors of the modes. It is not negative while the Hessian"
-        " at zero is not: zero is the global minimum up to the instability, at every T, and no jump precedes it.",
+        "The force along a ray (u, c) t from zero, in the shrinking factors q = 1/(1 + r t^2) of the constant mode"
+        " and of a token mode, r being signal over ridge at t = 1. It has the form A + sum of C q - B q^2, with the"
+        " cost A of the scores, B from the data and C from the entropy, and is not negative while the Hessian at zero"
+        " is not: zero is the global minimum up to the instability, at every T, and no jump precedes it.",
         takes=("mode energies",),
         checks=(
             Check("numerical derivative along a ray", "numeric", _force_claim),

@@ -1,6 +1,6 @@
 r"""The linear head, A = S/L: its effective action over uniform pooling u and copying c (claim C3 of arXiv 2606.12058).
 
-.. math:: F(u, c) = \frac{\gamma_g}{2}\big[R_1 u^2 + L^2 (L-1) c^2\big] + D(u, c)
+.. math:: F(u, c) = \frac{\gamma_g}{2}\bigl[R_1 u^2 + L^2 (L-1) c^2\bigr] + D(u, c)
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from derive.asymptotic import AsymptoticSeries, newton, series_terms
 from derive.checks import Comparison
 from derive.copy_head import landau, observables, posterior, relaxed, scaling, signed, symmetry
 from derive.copy_head.model import CONTROL, DEFAULT, PARAMETERS, L, Model, P, T, V, c, c_1, c_G, gamma_g, gamma_w, u
+from derive.copy_head.symbols import GLOSSARY
 from derive.copy_head.symmetry import Circulant, attention_matrix, target
 from derive.derivation import Check, Derivation, Step
 
@@ -199,7 +200,7 @@ def derivation(model: Model = DEFAULT) -> Derivation:
         *scaling.LINEAR_STEPS,
         *signed.STEPS,
     )
-    return Derivation("copy-head/linear", model, steps, "Copy head with linear attention")
+    return Derivation("copy-head/linear", model, steps, "Copy head with linear attention", GLOSSARY)
 
 
 def action(model: Model = DEFAULT) -> EffectiveAction:

@@ -1,11 +1,13 @@
 r"""Copy head: one attention head that has to output, at every position, the token before it.
 
-.. math:: p(G, W) \propto \exp\Big\{-\frac1T\Big[\kappa \sum_{\mu a} |y_{\mu a} - f_{\mu a}|^2
-          + \frac{\gamma_w}{2} |W|^2 + \frac{\gamma_g}{2} |G|^2\Big]\Big\}, \qquad \kappa = \frac1{2L}
+.. math:: p(G, W) \propto \exp\Bigl\{-\frac1T\Bigl[\kappa \sum_{\mu a} |y_{\mu a} - f_{\mu a}|^2
+          + \frac{\gamma_w}{2} |W|^2 + \frac{\gamma_g}{2} |G|^2\Bigr]\Bigr\}, \qquad \kappa = \frac1{2L}
 
-Tokens are i.i.d. uniform over V symbols, X in {0,1}^(L x V) is one-hot, the target is y_a = x_{a-shift} (cyclic), the
-scores are S_ab = xt_a^T G xt_b with xt_a = (x_a, e_a) in R^(V+L), the output is f = A X W with the value matrix W in
-R^(V x V), and the attention is A = S/L (linear) or the row-softmax of S. Source: arXiv 2606.12058, the model section.
+Tokens are independent and uniform over V symbols; row a of the one-hot matrix X, L x V, is x_a. The target is y_a = x_(a-1)
+(cyclic; the shift of one is a field of `Model`). The score of position b for position a is S_ab = v_a^T G v_b, where
+v_a = (x_a, e_a) in R^(V + L) holds token and position and G is the key-query matrix; the output is f = A X W with the value
+matrix W, V x V, and the attention is A = S/L (linear) or the row-softmax of S. There are P sequences; sums over mu count
+them, sums over a positions. Source: arXiv 2606.12058, the model section.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""The posterior of the attention: the value matrix integrated out (claim C1 of arXiv 2606.12058).
 
 .. math:: T S(G) = \frac{\gamma_g}{2} |G|^2 - \frac{1}{2L} \mathrm{tr}\, B^T (C + L \gamma_w)^{-1} B
-          + \frac{T V}{2} \ln\det\Big(1 + \frac{C}{L \gamma_w}\Big), \qquad C = \Phi^T\Phi, \; B = \Phi^T Y
+          + \frac{T V}{2} \ln\det\Bigl(1 + \frac{C}{L \gamma_w}\Bigr), \qquad C = \Phi^T\Phi, \; B = \Phi^T Y
 
 with the features Phi = A X of all sequences stacked. The joint energy is quadratic in W; its curvature and linear part
 are read off the trace expression and the Gaussian integral is done once and for all.

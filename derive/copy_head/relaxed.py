@@ -337,7 +337,7 @@ def _relaxation(
             "relaxed coordinate",
             Function("h^*")(*arguments),
             relaxed_coordinate,
-            "Where the action, to second order in h, is lowest.",
+            "Where the action, to second order in h, is lowest: minus its slope over its curvature, g_h/H_hh.",
             takes=("same-token response", *copied),
             checks=(Check("enumerated parabola is even about it", "exact", coordinate),),
         ),

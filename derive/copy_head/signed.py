@@ -1,6 +1,6 @@
 r"""Pooling with signs: the metastable states of the linear head, in which some symbols count negatively.
 
-.. math:: A_{ab} = \frac{u}{L} \sigma(t_b) + c \, \big(\Pi - \tfrac1L 11^T\big)_{ab}, \qquad \sigma(t) = \pm 1
+.. math:: A_{ab} = \frac{u}{L} \sigma(t_b) + c \, \bigl(\Pi - \tfrac1L 11^T\bigr)_{ab}, \qquad \sigma(t) = \pm 1
 
 The readout W = diag(sigma) W_0 undoes the signs of the features, so that the data term of pure pooling does not know them.
 The scores do: only the two blocks that see the key's token can carry a sign, so that it costs more than the uniform score

@@ -18,6 +18,7 @@ from derive.asymptotic import AsymptoticSeries, newton, series_terms
 from derive.checks import Comparison
 from derive.copy_head import fluctuations, linear, observables, posterior, relaxed, scaling, symmetry
 from derive.copy_head.model import CONTROL, DEFAULT, PARAMETERS, SCORES, L, Model, P, T, V, c, gamma_g, gamma_w, s, u
+from derive.copy_head.symbols import GLOSSARY
 from derive.derivation import Check, Derivation, Step
 
 __all__ = ["action", "asymptotics", "derivation", "relaxed_action"]
@@ -179,7 +180,8 @@ ACTION_STEPS = (
         "score gap cost",
         Function("R")(s),
         score_gap_cost,
-        "A row of scores may be shifted freely before the softmax; the cheapest gap s costs (1 - 1/L) s^2 in each row.",
+        "A row of scores may be shifted freely before the softmax; the cheapest gap s costs (1 - 1/L) s^2 in each of"
+        " the L rows, which the position-position block carries.",
         checks=(
             Check("least norm over all (V+L)^2 scores, every row of every sequence a constraint", "exact", _gap_claim),
         ),
@@ -197,7 +199,8 @@ ACTION_STEPS = (
         "softmax action",
         Function("F")(s),
         softmax_action,
-        "Push-forward of the score posterior through the softmax on the plane.",
+        "Push-forward of the score posterior through the softmax on the plane: gamma_g/2 times the cost of the gap, and the"
+        " data term at u = 1, c = a(s).",
         takes=("population action", "score gap cost", "softmax attention"),
         checks=(
             Check("marginal action with all V^L sequences enumerated at explicit scores", "numeric", _action_claim),
@@ -239,7 +242,7 @@ def derivation(model: Model = DEFAULT) -> Derivation:
         linear.ACTION_STEPS[0],
         *scaling.COMPARISON_STEPS,
     )
-    return Derivation("copy-head/softmax", model, steps, "Copy head with softmax attention")
+    return Derivation("copy-head/softmax", model, steps, "Copy head with softmax attention", GLOSSARY)
 
 
 def action(model: Model = DEFAULT) -> EffectiveAction:

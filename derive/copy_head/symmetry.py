@@ -296,7 +296,8 @@ STEPS = (
         "uniform score cost",
         Symbol("R_1"),
         uniform_score_cost,
-        "Constrained minimum of |G|^2 over the four constant blocks that share a uniform score of one.",
+        "Constrained minimum of |G|^2 over the four constant blocks (tokens or positions on either side) that share a uniform"
+        " score of one: constants that add up to one, each squared as often as its block has entries.",
         checks=(Check("least norm over all (V+L)^2 scores, every sequence a constraint", "exact", _uniform_claim),),
         source=_PAPER,
     ),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import mpmath
 import sympy
-from sympy import Abs, Add, Basic, Expr, I, Max, Min, Mul, Rational, S, Symbol
+from sympy import Abs, Add, Basic, Expr, Float, I, Max, Min, Mul, Rational, S, Symbol
 
 from derive.averages import GaussianAverage, MoreauEnvelope
 from derive.exact import ExactnessError, parse_rational
@@ -117,16 +117,27 @@ def _power(base: Expr, exponent: Expr) -> Expr:
 
 
 def _called(name: str, arguments: Sequence[Expr]) -> Expr:
-    if name in ("gamma", "loggamma") and arguments[0].is_number and abs(arguments[0]) > WORK // COST:
-        raise ValueError(f"{name} of a number goes up to {WORK // COST}")
+    farthest = WORK // COST if name in ("gamma", "loggamma") else _FARTHEST
+    if not FUNCTIONS[name].far and any(size > farthest for size in _sizes(arguments[0])):
+        raise ValueError(f"{name} of a number goes up to {farthest}")
     if name != "log" and arguments[0].has(sympy.log):  # exp(n log x) is x^n
         _bounded(arguments[0], arguments[0])
     return FUNCTIONS[name].symbolic(*arguments)
 
 
+def _sizes(value: Expr) -> Iterator[Any]:
+    """The absolute values of the real and the imaginary part of a constant, as far as they are known without averages."""
+    for part in value.evalf(2).as_real_imag() if value.is_number else ():
+        if isinstance(part, Float | Rational):
+            yield abs(_mpf(part))
+
+
 def regular(value: Any) -> Any:
-    """``value``, unless it is a constant that is no finite real number; raises `ValueError`."""
+    """``value``, unless it is a constant that is no finite real number of at most `BITS`; raises `ValueError`."""
     if isinstance(value, Expr):
+        # SymPy asks for the digits of a constant to learn its sign; exp(exp(100)) has too many.
+        if any(size and abs(mpmath.mag(size)) > BITS for size in _sizes(value)):
+            raise ValueError(f"this number has more than {BITS} binary digits before the point, or zeros behind")
         real = not value.is_number or not (value.has(I) or value.is_real is False)
         finite = value not in (S.NaN, S.Infinity, S.NegativeInfinity, S.ComplexInfinity)
     else:

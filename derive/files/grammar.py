@@ -27,7 +27,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
 from typing import Any
 
 import mpmath
@@ -294,8 +294,9 @@ class _Reader:
                 return Not(self.condition(node.operand, names, depth + 1))
             case ast.Compare():
                 sides = [self.value(side, names) for side in (node.left, *node.comparators)]
-                pairs = zip(node.ops, sides, sides[1:], strict=False)
-                return And(*(_COMPARED[type(operator)](left, right) for operator, left, right in pairs))
+                pairs = zip(node.ops, pairwise(sides), strict=True)
+                # Unevaluated: whether a polynomial has a sign, SymPy would ask its roots.
+                return And(*(_COMPARED[type(o)](one, two, evaluate=one == two) for o, (one, two) in pairs))
             case _:
                 raise self.wrong(node, "this is no condition, such as m > 0")
 
@@ -323,7 +324,7 @@ def condition(text: str, names: Mapping[str, Expr], label: str, budget: Budget) 
     reader = _Reader(text, label, SYMBOLIC, budget)
     value = reader.condition(reader.tree, names)
     if not value.free_symbols:
-        raise reader.wrong(reader.tree, f"this is always {bool(value)}")
+        raise reader.wrong(reader.tree, "this is always true, or never: it depends on no name")
     return value
 
 

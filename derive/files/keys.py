@@ -114,6 +114,12 @@ def _text(value: object) -> str:
     return value
 
 
+def _name(value: object) -> str:
+    if not _text(value).strip():
+        raise ValueError("a name has at least one letter")
+    return _text(value)
+
+
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError("this has to be true or false")
@@ -172,7 +178,7 @@ _PARAMETER = {
 
 KEYS: Mapping[str, Mapping[str, _Key]] = {
     "theory": {
-        "name": _Key(_text, needed=True),
+        "name": _Key(_name, needed=True),
         "summary": _Key(_text, needed=True),
         "source": _Key(_text),
         "action": _Key(_formula),
@@ -196,16 +202,25 @@ KEYS: Mapping[str, Mapping[str, _Key]] = {
         "conjugate_scale": _Key(_formula),
     },
     "definitions": {},
-    "symmetries[]": {"name": _Key(_text, needed=True), "image": _Key(_table(_formula), needed=True)},
-    "phases[]": {"name": _Key(_text, needed=True), "where": _Key(_formula)},
-    "sectors[]": {"name": _Key(_text, needed=True), "vanishing": _Key(_list(_text), needed=True)},
+    "symmetries[]": {"name": _Key(_name, needed=True), "image": _Key(_table(_formula), needed=True)},
+    "phases[]": {"name": _Key(_name, needed=True), "where": _Key(_formula)},
+    "sectors[]": {"name": _Key(_name, needed=True), "vanishing": _Key(_list(_text), needed=True)},
     "observables[]": {
-        "name": _Key(_text, needed=True),
+        "name": _Key(_name, needed=True),
         "value": _Key(_formula, needed=True),
         "meaning": _Key(_text, needed=True),
         "crossover": _Key(_formula),
     },
     "closed_forms[]": {"kind": _Key(_text, needed=True), "value": _Key(_formula, needed=True)},
+    "limits[]": {
+        "parameter": _Key(_text, needed=True),
+        "to": _Key(_formula, needed=True),
+        "quantity": _Key(_text, needed=True),
+        "meaning": _Key(_text, needed=True),
+        "order": _Key(_count),
+        "phase": _Key(_text),
+        "setup": _Key(_table(_formula)),
+    },
     "references[]": {
         "quantity": _Key(_text, needed=True),
         "value": _Key(_formula, needed=True),

@@ -27,6 +27,7 @@ from derive.files.algebra import Budget, kinks
 from derive.files.grammar import CONSTANTS, condition, expression
 from derive.files.tokens import NAME, WORDS
 from derive.files.trial import Trial
+from derive.limits.quantity import Limit, Wanted, sought
 from derive.state_evolution import Pair, Problem, Sector, StateEvolution, pairing
 
 __all__ = ["FORMULAS", "Reference", "TheoryFile", "parsed", "read", "starter"]
@@ -35,7 +36,10 @@ FORMULAS = 200
 """Formulas of a file."""
 
 _PROVEN = 300  # parts of an action that SymPy may be asked to simplify
-_TABLES = {"action": ("order_parameters", "symmetries", "phases", "closed_forms"), "potential": ("overlaps", "sectors")}
+_TABLES = {
+    "action": ("order_parameters", "symmetries", "phases", "closed_forms", "limits"),
+    "potential": ("overlaps", "sectors"),
+}
 _CLOSED = ("coexistence", "spinodal", "instability", "crossover")
 
 
@@ -52,13 +56,14 @@ class Reference:
 
 @dataclass(frozen=True)
 class TheoryFile:
-    """What a theory file holds: its derivation, the problem that the solvers receive, values from the literature."""
+    """What a theory file holds: its derivation, the problem that the solvers receive, values from the literature, limits."""
 
     name: str
     summary: str
     chain: Derivation
     problem: Problem
     references: tuple[Reference, ...]
+    limits: tuple[Wanted, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -128,6 +133,11 @@ class _Draft:
             for table in tables:
                 if kind != self.kind and self.data[table]:
                     raise self._wrong(f"{table} goes with the key {kind}, not with {self.kind}")
+        for table in ("symmetries", "phases", "sectors", "observables"):
+            names = [entry["name"] for entry in self.data[table]]
+            for name in names:
+                if names.count(name) > 1:
+                    raise self._wrong(f"{table}.name: {name[:40]!r} is the name of two of them")
         if len(self.data["control"]) != 1:
             raise self._wrong("one control is declared, in a table such as [control.T]")
         if sum(map(len, self.data.values())) > FORMULAS:
@@ -181,7 +191,15 @@ class _Draft:
             Reference(r["quantity"], r["value"], r["source"], r.get("phase"), r.get("setup", {}))
             for r in self.data["references"]
         )
-        return TheoryFile(chain.name, chain.meaning, chain, problem, references)
+        limits = (
+            ()
+            if not isinstance(problem, EffectiveAction)
+            else tuple(
+                self._limit(problem, entry, f"limits, number {place}")
+                for place, entry in enumerate(self.data["limits"], 1)
+            )
+        )
+        return TheoryFile(chain.name, chain.meaning, chain, problem, references, limits)
 
     # --- the derivation ---
 
@@ -317,6 +335,26 @@ class _Draft:
         if entry["kind"] not in _CLOSED:
             raise self._wrong(f"closed_forms are of the kinds {', '.join(_CLOSED)}, not {entry['kind'][:40]!r}")
         return entry["kind"], self._formula(entry["value"], f"the closed form of the {entry['kind']}", self.given)
+
+    def _limit(self, action: EffectiveAction, entry: Mapping[str, Any], where: str) -> Wanted:
+        values = entry.get("setup", {})
+        known = {parameter.name: parameter for parameter in (*action.parameters, action.control)}
+        for key, name in (("parameter", entry["parameter"]), *(("setup", name) for name in values)):
+            if name not in known:
+                raise self._wrong(
+                    f"{where}.{key}: {name[:40]!r} is none of {', '.join(known)}, which the file declares"
+                )
+        try:
+            limit = Limit.parsed(action, f"{entry['parameter']}={entry['to']}")
+            wanted = Wanted(
+                entry["quantity"], limit, entry["meaning"], entry.get("order", 3), entry.get("phase"), values
+            )
+            sought(action, wanted, values)
+            for name, value in values.items():
+                known[name].validate(value)
+        except SetupError as error:
+            raise self._wrong(f"{where}: {error}") from None
+        return wanted
 
     def _evolution(self, chain: Derivation, names: Mapping[str, Expr]) -> StateEvolution:
         common = self._common(names)

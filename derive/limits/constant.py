@@ -14,14 +14,34 @@ from functools import cached_property, lru_cache
 
 import mpmath
 from mpmath import mpf
-from sympy import QQ, Add, E, Expr, Integer, Mul, Pow, Rational, S, Symbol, exp, factorint, log, pi
+from sympy import QQ, Add, Dummy, E, Expr, Integer, Mul, Pow, Rational, S, Symbol, exp, factorint, log, pi
 
-__all__ = ["DIGITS", "LOGLOG", "ONE", "ZERO", "Constant", "LimitError", "gather"]
+__all__ = ["DIGITS", "LOGLOG", "ONE", "ZERO", "Coefficient", "Constant", "LimitError", "gather", "valued"]
 
 DIGITS = 80
 """Digits to which a sum with unrelated constants has to vanish for zero."""
 LOGLOG = Symbol("Lambda", positive=True)
 """ln ln X, which no power of ln X exceeds."""
+
+
+class Coefficient(Dummy):  # type: ignore[misc]
+    """A positive constant that is to be found, ``near`` a number; it is taken for independent of all others."""
+
+    __slots__ = ("near",)
+
+    def __new__(cls, name: str, near: Expr) -> Coefficient:
+        made: Coefficient = super().__new__(cls, name, positive=True)
+        made.near = near
+        return made
+
+    def _sympystr(self, _: object) -> str:
+        return str(self.name)  # without the underscore of a dummy
+
+
+def valued(value: Expr) -> Expr:
+    """``value`` at the numbers that its coefficients are near to."""
+    return value.xreplace({c: c.near for c in value.atoms(Coefficient)})
+
 
 Monomial = frozenset[tuple[Expr, "QQ"]]
 _ONE: Monomial = frozenset()
@@ -38,7 +58,7 @@ class Constant:
 
     def __init__(self, parts: Mapping[Monomial, QQ]) -> None:
         self.parts = {monomial: factor for monomial, factor in parts.items() if factor}
-        if len(self.parts) > 1 and any(not _independent(g) for monomial in self.parts for g, _ in monomial):
+        if len(self.parts) > 1 and self._related:
             with mpmath.workdps(DIGITS + 10):
                 terms = [_number(monomial, factor) for monomial, factor in self.parts.items()]
                 if abs(sum(terms)) <= mpf(10) ** -DIGITS * max(map(abs, terms)):
@@ -68,13 +88,20 @@ class Constant:
         if isinstance(value, Pow) and isinstance(value.exp, Rational):
             result: Constant = cls.of(value.base) ** QQ(int(value.exp.p), int(value.exp.q))
             return result
-        if value.is_extended_real is False or not value.is_finite or not value.is_number:
+        number = valued(value)
+        if number.is_extended_real is False or not number.is_finite or not number.is_number:
             raise LimitError(f"{value} is no real number")
         return cls._symbol(value)
 
     @classmethod
     def _symbol(cls, value: Expr, exponent: QQ | int = 1) -> Constant:
         return cls({frozenset({(value, QQ(exponent))}): QQ(1)})
+
+    @property
+    def _related(self) -> bool:
+        """Whether the parts may cancel each other; those with coefficients that are open do not."""
+        related = any(not _independent(g) for monomial in self.parts for g, _ in monomial)
+        return related and not any(_is_open(g) for monomial in self.parts for g, _ in monomial)
 
     @cached_property
     def expression(self) -> Expr:
@@ -151,6 +178,8 @@ class Constant:
         if exponent.denominator != 1 and self.value < 0:
             raise LimitError(f"the power {exponent} of the negative number {self.expression} is not real")
         if len(self.parts) > 1:
+            if exponent < 0 and not self.value:  # which a coefficient that is to be found is near to
+                raise LimitError(f"{self.expression} vanishes that is divided by")
             return Constant._symbol(self.expression, exponent)
         ((monomial, factor),) = self.parts.items()
         result = _rational_power(factor, exponent)
@@ -246,9 +275,14 @@ def _independent(g: Expr) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def _is_open(g: Expr) -> bool:
+    return bool(g.atoms(Coefficient))
+
+
+@lru_cache(maxsize=4096)
 def _gauge(g: Expr) -> mpf:
     """A constant at `DIGITS` digits."""
-    value = g.subs(LOGLOG, Rational(227, 100)).evalf(DIGITS + 10)
+    value = valued(g).subs(LOGLOG, Rational(227, 100)).evalf(DIGITS + 10)
     if not value.is_Float and not value.is_Integer:
         raise LimitError(f"{g} is no real number")
     with mpmath.workdps(DIGITS + 10):

@@ -10,8 +10,8 @@ method gives as many terms as are asked for, each step of it twice as many; lead
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sympy import QQ, Add, Dummy, Expr, ImmutableMatrix, Matrix, Rational, S, Symbol, hessian, oo
@@ -21,11 +21,25 @@ from derive.exact import ExactnessError, parse_rational
 from derive.limits.constant import ONE, LimitError
 from derive.limits.series import ASCENDING, UNIT, PrecisionError, Scale, Series, evaluate, solved
 
-__all__ = ["LARGE", "Expansion", "Limit", "Quantity", "expansion", "named", "quantity"]
+__all__ = [
+    "LARGE",
+    "ORDERS",
+    "Expansion",
+    "Limit",
+    "Quantity",
+    "Wanted",
+    "correction",
+    "expansion",
+    "named",
+    "quantity",
+    "sought",
+]
 
 _KINDS = ("coexistence", "spinodal", "instability")
 LARGE = Symbol("X", positive=True)
 """What grows in a limit."""
+ORDERS = 12
+"""Terms of a series at most."""
 _ROUNDS = 24
 _FEWEST, _SPARE = 4, 8
 
@@ -60,7 +74,8 @@ class Limit:
             raise SetupError(f"the limit of {name}: {error}") from None
         if not end.endswith(("-", "+")) and to != parameter.lower:
             raise SetupError(f"say from which side {name} goes to {to}: {name}={to}- or {name}={to}+")
-        if to < parameter.lower or (to == parameter.lower and side < 0):
+        high = parameter.upper is not None and (to > parameter.upper or (to == parameter.upper and side > 0))
+        if to < parameter.lower or (to == parameter.lower and side < 0) or high:
             raise SetupError(f"{text} is out of range: {parameter.range_text}")
         return cls(parameter.symbol, to, side)
 
@@ -76,6 +91,21 @@ class Limit:
 
     def __str__(self) -> str:
         return f"{self.variable} = {self.to}{'' if self.to is oo else '-' if self.side < 0 else '+'}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A series that is wanted: of the quantity ``name`` as ``limit``, with ``order`` terms; ``meaning`` says it in words.
+
+    ``phase`` says whose it is where there are several, ``values`` what other parameters are unless they are given.
+    """
+
+    name: str
+    limit: Limit
+    meaning: str = ""
+    order: int = 3
+    phase: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,6 +143,26 @@ def named(action: EffectiveAction, name: str) -> tuple[str, str]:
         return "minimum", name
     every = [*_KINDS, *crossing, *parameters]
     raise SetupError(f"{name[:40]!r} is no quantity of {action.name}; it has {', '.join(every)}")
+
+
+def sought(action: EffectiveAction, wanted: Wanted, given: Collection[str]) -> tuple[str, str]:
+    """What is `named` and ``wanted``; parameters ``given`` have values. Raises `SetupError` where these do not fit."""
+    kind, observable = named(action, wanted.name)
+    control, variable = action.control.name, str(wanted.limit.variable)
+    phases = [phase.name for phase in action.phases]
+    if kind != "minimum" and variable == control:
+        raise SetupError(f"a {kind} is at a value of the control {control}: a limit is of another parameter")
+    if kind != "minimum" and control in given:
+        raise SetupError(f"{control} is what the series of a {kind} gives; leave it out")
+    if kind == "minimum" and control not in (*given, variable):
+        raise SetupError(f"{wanted.name} is an order parameter, whose series needs a value of the control {control}")
+    if variable in given:
+        raise SetupError(f"{variable} goes to {wanted.limit.to} in this limit; leave its value out")
+    if wanted.phase is not None and wanted.phase not in (*phases, "minimum"):  # what has no name goes by its kind
+        raise SetupError(f"{wanted.phase[:40]!r} is none of the phases {', '.join(phases) or 'minimum'}")
+    if not 1 <= wanted.order <= ORDERS:
+        raise SetupError(f"the order is a whole number from 1 to {ORDERS}, not {wanted.order}")
+    return kind, observable
 
 
 def quantity(
@@ -195,7 +245,8 @@ def expansion(problem: Quantity, start: Sequence[Series], order: int) -> Expansi
 
     Raises `LimitError` where the start does not balance the equations, or the terms cancel too often.
     """
-    point, largest, width, most = list(start), UNIT, _FEWEST, _SPARE * (order + _FEWEST)
+    point, width, most = list(start), _FEWEST, _SPARE * (order + _FEWEST)
+    largest, stepped = UNIT, 0  # share and width of the last step
     for _ in range(_ROUNDS):
         moves = _moves(problem, point, width)
         left = None if moves is None else [move.scale for move in moves]
@@ -209,17 +260,18 @@ def expansion(problem: Quantity, start: Sequence[Series], order: int) -> Expansi
             width = min(2 * width, most)
             continue
         shares = [
-            (move.terms[0][0].over(series.scale or UNIT), name)
+            (move.scale.over(series.scale or UNIT), name)
             for move, series, name in zip(moves, point, problem.unknowns, strict=True)
-            if move.terms
+            if move.scale is not None
         ]
         share, name = max(shares, key=lambda item: ASCENDING(item[0]))
-        if share >= largest and largest != UNIT and width < 2 * (order + _FEWEST):  # of what was cut off, it may be
+        known = largest == UNIT or width == stepped  # else what was cut off before may be as large as what was left
+        if share > largest or (share == largest and known):
+            if largest == UNIT or width >= 2 * (order + _FEWEST):
+                raise LimitError(f"the leading terms do not balance: {name} would change by a share {_size(share)}")
             width *= 2
             continue
-        if share >= largest:
-            raise LimitError(f"the leading terms do not balance: {name} would change by a share {_size(share)}")
-        largest, width = share, max(width, min(2 * width, order + _FEWEST))
+        largest, stepped, width = share, width, max(width, min(2 * width, order + _FEWEST))
         point = [(series - move).known for series, move in zip(point, moves, strict=True)]
     raise LimitError(f"Newton's method did not settle in {_ROUNDS} rounds")
 
@@ -234,6 +286,12 @@ def _moves(problem: Quantity, point: Sequence[Series], width: int) -> list[Serie
         return solved([found[n * (i + 1) : n * (i + 2)] for i in range(n)], found[:n], units)
     except PrecisionError:
         return None
+
+
+def correction(problem: Quantity, point: Sequence[Series], width: int) -> Series | None:
+    """What Newton's step adds to the quantity at ``point``; None where ``width`` terms are too few."""
+    moves = _moves(problem, point, width)
+    return None if moves is None else -moves[problem.place]
 
 
 def _size(scale: Scale) -> Expr:

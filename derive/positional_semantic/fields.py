@@ -1,7 +1,7 @@
 r"""The fields of student and teacher, and the loss of a sample as a function of them.
 
-.. math:: (Z_l, Y_l) \sim \mathcal N\Big( (m_l, 0), \begin{pmatrix} q_l & \theta_l \\ \theta_l^T & \rho_l \end{pmatrix}
-          \Big), \qquad \frac1d |y - f|^2 \to \mathrm{tr}\,[(S - T)\, \rho_S\, (S - T)^T]
+.. math:: (Z_l, Y_l) \sim \mathcal N\Bigl( (m_l, 0), \begin{pmatrix} q_l & \theta_l \\ \theta_l^T & \rho_l \end{pmatrix}
+          \Bigr), \qquad \frac1d |y - f|^2 \to \mathrm{tr}\,[(S - T)\, \rho_S\, (S - T)^T]
 
 with q_l = Q^T Sigma_l Q/d, theta_l = Q^T Sigma_l Q*/d, m_l = Q^T p_l/sqrt d, rho_l = Q*^T Sigma_l Q*/d and
 rho_S = diag(tr Sigma_l/d). Source: arXiv 2402.03902, sections 2 and 3.

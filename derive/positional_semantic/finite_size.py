@@ -1,7 +1,7 @@
 r"""The explicit shifts of test error and training loss at finite dimension, to order 1/d; tokens of one eigenspace.
 
-.. math:: \mathrm{E}|y - f|^2 = d\, \mathrm{mse} + \mathrm{E}\, \mathrm{tr}\big[ (T - S)\, X (T - S)^T
-          - 2 (T - S)\, K S^T + S P S^T \big], \qquad x_l = \Sigma_l W C_l^{-1} h_l + \text{rest}
+.. math:: \mathrm{E}|y - f|^2 = d\, \mathrm{mse} + \mathrm{E}\, \mathrm{tr}\bigl[ (T - S)\, X (T - S)^T
+          - 2 (T - S)\, K S^T + S P S^T \bigr], \qquad x_l = \Sigma_l W C_l^{-1} h_l + \text{rest}
 
 for a fixed Q: given its fields h_l = (c_l - m_l, Y_l) = W^T x_l, W = (Q, Q*)/sqrt d, of covariance C_l, a token is the part
 along the fields and an independent rest. With the scores s_l = C_l^{-1} h_l,

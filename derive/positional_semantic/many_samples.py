@@ -1,8 +1,8 @@
 r"""Many samples: the student is the best of its kind on new data, up to what noise it fits and what the ridge costs.
 
-.. math:: \frac e\alpha = \min_{m, \theta} \Big[ \mathrm{E}\, g(c; Y) + \frac1\alpha \Big( \frac\lambda2 \frac{|Q|^2}{d}
-          - \frac{\mathrm{E} |\nabla g|^2}{2\, \mathrm{E} \Delta g} \Big) \Big] + O(\alpha^{-2}), \qquad
-          c = m + \frac\theta\rho\, Y + \Big( q - \frac{\theta^2}\rho \Big)^{1/2} \xi
+.. math:: \frac e\alpha = \min_{m, \theta} \Bigl[ \mathrm{E}\, g(c; Y) + \frac1\alpha \Bigl( \frac\lambda2 \frac{|Q|^2}{d}
+          - \frac{\mathrm{E} |\nabla g|^2}{2\, \mathrm{E} \Delta g} \Bigr) \Bigr] + O(\alpha^{-2}), \qquad
+          c = m + \frac\theta\rho\, Y + \Bigl( q - \frac{\theta^2}\rho \Bigr)^{1/2} \xi
 
 The width of the fields vanishes like 1/alpha, so that the samples see the fields of new ones, and Q lies in the span of
 the positions and the teacher, up to noise of variance 1/alpha.

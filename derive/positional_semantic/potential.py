@@ -1,7 +1,7 @@
 r"""The replica-symmetric potential of the training loss per dimension, and its reduction by symmetry.
 
-.. math:: e = \sum_l \mathrm{tr}\Big[ \tfrac12 \hat q_l V_l - \tfrac12 \hat V_l q_l + \hat m_l^T m_l
-          + \hat\theta_l^T \theta_l \Big] - \tfrac12 \sum_k \mathrm{tr}\, D_k^{-1} (w_k B_k + H_k) + \alpha\, \mathrm{E} M
+.. math:: e = \sum_l \mathrm{tr}\Bigl[ \tfrac12 \hat q_l V_l - \tfrac12 \hat V_l q_l + \hat m_l^T m_l
+          + \hat\theta_l^T \theta_l \Bigr] - \tfrac12 \sum_k \mathrm{tr}\, D_k^{-1} (w_k B_k + H_k) + \alpha\, \mathrm{E} M
 
 with D_k = lambda + sum_l lam_lk Vhat_l, B_k = sum_l lam_lk qhat_l, and H_k the Gram matrix of
 sum_l (sqrt d mhat_l p_l + lam_lk thetahat_l Q*) in the eigenspace k. Source: arXiv 2402.03902, result 1.

@@ -1,8 +1,8 @@
 r"""The replica-symmetric potential: n copies of the student, n to zero, then the temperature to zero.
 
-.. math:: \frac1d \ln \mathrm{E} Z^n = \mathrm{extr} \Big\{ \mathrm{pairing}_n + \sum_k w_k \ln \int \prod_a
+.. math:: \frac1d \ln \mathrm{E} Z^n = \mathrm{extr} \Bigl\{ \mathrm{pairing}_n + \sum_k w_k \ln \int \prod_a
           \mathrm{d}Q_a\, e^{-\frac12 \sum_{ab} Q_a^T (D \delta_{ab} - B) Q_b + \sum_a h^T Q_a}
-          + \alpha \ln \mathrm{E} \prod_a e^{-\beta g(Z_a; Y)} \Big\}
+          + \alpha \ln \mathrm{E} \prod_a e^{-\beta g(Z_a; Y)} \Bigr\}
 
 The overlaps of two copies are q, of a copy with itself r = q + V/beta; their conjugates are qhat off the diagonal and
 -rhat on it. In every eigenspace of the covariances the prior is a Gaussian integral with D = beta decay +

@@ -1,7 +1,7 @@
 r"""Ridge regression, which the theory becomes with a quadratic loss, solved by its deterministic equivalent.
 
-.. math:: g(z; Y) = \kappa \sum_l |z_l - W Y_l - b_l|^2 \;\Rightarrow\; e = \min_Q \Big\{ \tfrac{\lambda}{2d} |Q|^2
-          + \tfrac12 \sum_l \hat V_l \big[ \tfrac1d |\Sigma_l^{1/2} (Q - Q^* W^T)|^2 + |p_l^T Q/\sqrt d - b_l|^2 \big] \Big\}
+.. math:: g(z; Y) = \kappa \sum_l |z_l - W Y_l - b_l|^2 \;\Rightarrow\; e = \min_Q \Bigl\{ \tfrac{\lambda}{2d} |Q|^2
+          + \tfrac12 \sum_l \hat V_l \bigl[ \tfrac1d |\Sigma_l^{1/2} (Q - Q^* W^T)|^2 + |p_l^T Q/\sqrt d - b_l|^2 \bigr] \Bigr\}
 
 The widths solve V_l = sum_k w_k lam_lk R_k with R_k = 1/(lambda + sum_l lam_lk Vhat_l) and Vhat_l = 2 kappa alpha/(1 +
 2 kappa V_l), the equation of Marchenko and Pastur; the rest is linear algebra. No replica is in sight, which makes it the

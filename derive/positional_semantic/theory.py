@@ -33,6 +33,7 @@ from derive.positional_semantic import (
     stability,
 )
 from derive.positional_semantic.model import CONTROL, DEFAULT, Model, alpha, equal_target, isotropic
+from derive.positional_semantic.symbols import GLOSSARY
 from derive.state_evolution import Pair, Sector, StateEvolution
 
 __all__ = ["CHOICES", "asymptotics", "derivation", "general", "prepared", "state_evolution"]
@@ -56,7 +57,8 @@ _WINDOW = (Rational(1, 20), S(20))
 def derivation(model: Model = DEFAULT) -> Derivation:
     """From the model to the potential, what is measured and its stability; reduced to scalars where symmetry allows."""
     steps = STEPS + finite_size.STEPS * finite_size.is_isotropic(model) + REDUCED_STEPS * potential.is_reducible(model)
-    return Derivation("positional-semantic", model, steps, "Positional and semantic learning in dot-product attention")
+    meaning = "Positional and semantic learning in dot-product attention"
+    return Derivation("positional-semantic", model, steps, meaning, GLOSSARY)
 
 
 def state_evolution(model: Model = DEFAULT) -> StateEvolution:

@@ -25,7 +25,7 @@ from numerics.diagram import diagram
 from numerics.evolution_transitions import transitions
 from numerics.scan import parse_axis
 
-__all__ = ["PLOT"]
+__all__ = ["PLOT", "shown"]
 
 THEORY = "positional-semantic"
 _AXIS, _QUICK = "omega=1/10:1/2:5", "omega=3/10:3/10:1"
@@ -38,7 +38,10 @@ _NAN = float("nan")
 
 
 def compute(work: Work) -> Table:
-    """The lines of transitions, and in full which of both minima that descent reaches has the lower training loss."""
+    """The lines of transitions, and in full which of both minima that descent reaches has the lower training loss.
+
+    The error is that of alpha in the former, of the difference in the latter.
+    """
     return made(
         PLOT.columns,
         _rows(work),
@@ -54,7 +57,7 @@ def _rows(work: Work) -> Iterator[tuple[Cell, ...]]:
     found = diagram(evolution, {}, axis, _NARROW if work.quick else _OVER, _DIGITS, transitions, progress=work.say)
     for curve in found.curves:
         for omega, entry in curve.points:
-            yield "curve", curve.name, float(omega), float(entry.value), _NAN, _NAN
+            yield "curve", curve.name, float(omega), float(entry.value), _NAN, float(entry.error)
     if not work.quick:
         yield from _experiments(work)
 
@@ -83,7 +86,7 @@ def draw(table: Table) -> Figure:
     with sheet() as (figure, (axes,)):
         for name, curve in table.where(what="curve").groups("name"):
             look = next((look for kind, look in _LOOKS.items() if str(name).startswith(kind)), None)
-            if look is not None and _shown(str(name)):
+            if look is not None and shown(str(name)):
                 colour, line, label = look
                 marker = "" if len(curve.rows) > 1 else "*"
                 axes.plot(curve["alpha"], curve["omega"], marker=marker, linestyle=line, color=colour, label=label)
@@ -113,7 +116,7 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-def _shown(name: str) -> bool:
+def shown(name: str) -> bool:
     """The first curve of its kind, of both solutions that learn."""
     return (
         "mixed" not in name

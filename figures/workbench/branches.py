@@ -45,6 +45,8 @@ def _rows(found: list[Line]) -> Iterator[tuple[Cell, ...]]:
     for k, line in enumerate(found):
         stable = [np.interp(line.control, o.control, o.level, left=np.inf, right=np.inf) for o in found if o.stable]
         excess = line.level - np.min(stable, axis=0) if stable else np.full(len(line.control), np.nan)
+        # At the ends of the window a line may stand alone by rounding: it is not the lowest for that.
+        excess = np.where((excess == 0) & ~line.lowest, np.nan, excess)
         state = "stable" if line.stable else "unstable"
         for quantity, values in (("level", line.level), ("excess", excess)):
             for control, lowest, value in zip(line.control, line.lowest, values, strict=True):

@@ -9,7 +9,7 @@ of the integrand on ellipses in the complex plane. The bound on growth is read o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import mul
 
@@ -38,7 +38,10 @@ from numerics.certify.intervals import ProofError, ball_of
 from numerics.certify.taylor import CONSTANTS, UncertifiableError, derivatives_at
 from numerics.emit.graph import Graph
 
-__all__ = ["gaussian_average"]
+__all__ = ["At", "average_over", "gaussian_average"]
+
+At = Mapping[Basic, Ball]
+"""Values of symbols."""
 
 _ENTIRE: dict[type[Basic], str] = {
     kind: kind.__name__ for kind in (exp, sin, cos, sinh, cosh, tanh, erf, erfc)
@@ -52,27 +55,39 @@ def gaussian_average(expression: Expr, variable: Symbol, digits: int = 15) -> Ba
     Raises `UncertifiableError` for a function without a rule, or whose growth is not bounded by the rules, and `ProofError`
     where the ball is too wide, as it is where the expression is not analytic on the real line.
     """
-    graph = Graph([expression])
     for bits in (k * (64 + int(3.33 * digits)) for k in (1, 2, 4)):
         with ctx.workprec(bits):
-            C, a = _growth(expression, variable)
-            reach = (a + (2 * (bits + (1 + C).log() / arb.const_log2() + 8)).sqrt()).upper().ceil()
-            tail = C * (a * a / 2).exp() * ((reach - a) / arb(2).sqrt()).erfc()
-            inside = acb.integral(_integrand(graph, variable), -reach, reach).real
-            value = inside + arb(0, tail.upper())
+            value = average_over(expression, variable, {})
             if value.rad() < arb(10) ** -digits:
                 return value
     raise ProofError(f"the average of {str(expression)[:60]} is not enclosed to {digits} digits")
 
 
-def _integrand(graph: Graph, variable: Symbol) -> Callable[[acb, bool], acb]:
+def average_over(expression: Expr, variable: Symbol, at: At) -> Ball:
+    """A ball that holds the mean over a standard normal ``variable`` for all values of the other symbols in the balls ``at``.
+
+    As narrow as Arb's current precision makes it; raises `UncertifiableError` as `gaussian_average` does.
+    """
+    C, a = _growth(expression, variable, at)
+    if not (C.is_finite() and a.is_finite()):
+        raise ProofError(f"an average cannot be enclosed: {str(expression)[:60]} is not defined everywhere in the box")
+    reach = (a + (2 * (ctx.prec + (1 + C).log() / arb.const_log2() + 8)).sqrt()).upper().ceil()
+    tail = C * (a * a / 2).exp() * ((reach - a) / arb(2).sqrt()).erfc()
+    inside = acb.integral(_integrand(Graph([expression]), variable, at), -reach, reach).real
+    return inside + arb(0, tail.upper())
+
+
+def _integrand(graph: Graph, variable: Symbol, at: At) -> Callable[[acb, bool], acb]:
     """The density times the function, not finite on a region on which the function is not known to be analytic."""
-    scale = 1 / (2 * arb.pi()).sqrt()
+    scale, known = 1 / (2 * arb.pi()).sqrt(), {symbol: acb(value) for symbol, value in at.items()}
 
     def integrand(x: acb, analytic: bool) -> acb:
         found: list[acb] = []
         for node, children in zip(graph.nodes, graph.children, strict=True):
-            found.append(x if node == variable else _complex(node, [found[child] for child in children], analytic))
+            if isinstance(node, Symbol):
+                found.append(x if node == variable else known[node])
+            else:
+                found.append(_complex(node, [found[child] for child in children], analytic))
         return found[graph.roots[0]] * (-x * x / 2).exp() * scale
 
     return integrand
@@ -101,85 +116,85 @@ def _complex(node: Basic, parts: Sequence[acb], analytic: bool) -> acb:
     raise UncertifiableError(f"an average cannot be enclosed of {type(node).__name__} in {str(node)[:60]}")
 
 
-def _constant(node: Expr) -> Ball:
-    return derivatives_at(node, (), {}, 0)[()]
+def _constant(node: Expr, at: At) -> Ball:
+    return derivatives_at(node, (), at, 0)[()]
 
 
-def _growth(node: Expr, x: Symbol) -> tuple[Ball, Ball]:
+def _growth(node: Expr, x: Symbol, at: At) -> tuple[Ball, Ball]:
     """C and a with |f(x)| <= C exp(a |x|)."""
     if not node.has(x):
-        return abs(_constant(node)), arb(0)
+        return abs(_constant(node, at)), arb(0)
     if node == x:
         return arb(1), arb(1)
     if isinstance(node, Add | Mul):
-        sizes, rates = zip(*(_growth(part, x) for part in node.args), strict=True)
+        sizes, rates = zip(*(_growth(part, x, at) for part in node.args), strict=True)
         if isinstance(node, Mul):
             return _product(sizes), sum(rates, arb(0))
         return sum(sizes, arb(0)), reduce(arb.max, rates)
     if isinstance(node, Pow) and isinstance(node.exp, Rational):
         power = ball_of(node.exp)
         if node.exp < 0:
-            return _positive(node.base, x) ** power, arb(0)
-        size, rate = _growth(node.base, x)
+            return _positive(node.base, x, at) ** power, arb(0)
+        size, rate = _growth(node.base, x, at)
         return size**power, rate * power
     if isinstance(node, exp):
-        level, rate = _rise(node.args[0], x)
+        level, rate = _rise(node.args[0], x, at)
         return level.exp(), rate
     if isinstance(node, sinh | cosh):
-        level, rate = _line(node.args[0], x)
+        level, rate = _line(node.args[0], x, at)
         return level.exp(), rate
     if isinstance(node, log):
-        level, rate = _line(node, x)
+        level, rate = _line(node, x, at)
         return level + rate, arb(int(bool(rate > 0)))  # |x| <= exp |x|
-    return _line(node, x)
+    return _line(node, x, at)
 
 
-def _line(node: Expr, x: Symbol) -> tuple[Ball, Ball]:
+def _line(node: Expr, x: Symbol, at: At) -> tuple[Ball, Ball]:
     """c and a with |f(x)| <= c + a |x|."""
     if not node.has(x):
-        return abs(_constant(node)), arb(0)
+        return abs(_constant(node, at)), arb(0)
     if node == x:
         return arb(0), arb(1)
     if type(node) in _BOUNDED:
         return arb(_BOUNDED[type(node)]), arb(0)
     if isinstance(node, Add):
-        levels, rates = zip(*(_line(part, x) for part in node.args), strict=True)
+        levels, rates = zip(*(_line(part, x, at) for part in node.args), strict=True)
         return sum(levels, arb(0)), sum(rates, arb(0))
     if isinstance(node, Mul):
-        lines = [_line(part, x) for part in node.args]
+        lines = [_line(part, x, at) for part in node.args]
         rising = [rate for _, rate in lines if not rate.is_zero()]
         if len(rising) <= 1:
             flat = _product([level for level, rate in lines if rate.is_zero()])
             level, rate = next((line for line in lines if not line[1].is_zero()), (arb(1), arb(0)))
             return flat * level, flat * rate
     if isinstance(node, log):
-        size, rate = _growth(node.args[0], x)
-        return abs(_positive(node.args[0], x).log()) + abs(size.log()), rate
+        size, rate = _growth(node.args[0], x, at)
+        return abs(_positive(node.args[0], x, at).log()) + abs(size.log()), rate
     raise UncertifiableError(f"an average cannot be enclosed: the growth of {str(node)[:60]} is not bounded")
 
 
-def _rise(node: Expr, x: Symbol) -> tuple[Ball, Ball]:
+def _rise(node: Expr, x: Symbol, at: At) -> tuple[Ball, Ball]:
     """c and a >= 0 with f(x) <= c + a |x|."""
     if isinstance(node, Add):
-        levels, rates = zip(*(_rise(part, x) for part in node.args), strict=True)
+        levels, rates = zip(*(_rise(part, x, at) for part in node.args), strict=True)
         return sum(levels, arb(0)), sum(rates, arb(0))
-    if node.has(x) and _least(-node, x) >= 0:
+    if node.has(x) and _least(-node, x, at) >= 0:
         return arb(0), arb(0)
-    return _line(node, x)
+    return _line(node, x, at)
 
 
-def _positive(node: Expr, x: Symbol) -> Ball:
+def _positive(node: Expr, x: Symbol, at: At) -> Ball:
     """A positive number below f."""
-    least = _least(node, x)
+    least = _least(node, x, at)
     if not least > 0:
         raise UncertifiableError(f"an average cannot be enclosed: {str(node)[:60]} is not seen to stay above zero")
     return least
 
 
-def _least(node: Expr, x: Symbol) -> Ball:
+def _least(node: Expr, x: Symbol, at: At) -> Ball:
     """A number below f, minus infinity where none is seen."""
     if not node.has(x):
-        return _constant(node)
+        return _constant(node, at)
     if type(node) in _BOUNDED:
         return arb(0) if isinstance(node, erfc) else arb(-1)
     if isinstance(node, cosh):
@@ -189,7 +204,7 @@ def _least(node: Expr, x: Symbol) -> Ball:
     if isinstance(node, Pow) and isinstance(node.exp, Rational) and (node.exp.q == 2 or node.exp.p % 2 == 0):
         return arb(0)
     if isinstance(node, Add | Mul):
-        parts = [_least(part, x) for part in node.args]
+        parts = [_least(part, x, at) for part in node.args]
         if isinstance(node, Add):
             return sum(parts, arb(0))
         if all(part >= 0 for part in parts):

@@ -25,13 +25,24 @@ from numerics.certify.intervals import Box, Interval
 from numerics.certify.theorem import POINTS, Proven, Theorem
 from numerics.landscape import Landscape
 
-__all__ = ["Certificate", "CertificateError", "certificate", "document", "grounds", "read", "seal", "written"]
+__all__ = [
+    "VERSIONS",
+    "Certificate",
+    "CertificateError",
+    "certificate",
+    "document",
+    "grounds",
+    "read",
+    "seal",
+    "written",
+]
 
 Kept = TypeVar("Kept")
 
 SCHEMA = 1
 _LARGEST = 50_000_000
-_LIBRARIES = ("sympy", "mpmath", "python-flint")
+VERSIONS = {name: version(name) for name in ("sympy", "mpmath", "python-flint")}
+"""Of the libraries that a proof takes."""
 
 
 class CertificateError(ValueError):
@@ -43,7 +54,7 @@ class Certificate:
     """What is proven about an action at a setup; ``setup`` holds the control where stationary points are meant.
 
     ``grounds`` are the steps of the theory's derivation that give, and check, what is assumed; ``sealed`` is the hash of
-    the document that it was read from.
+    the document that it was read from. ``source`` is the text of a theory file of the action, where the theory is a module.
     """
 
     theory: str
@@ -56,6 +67,7 @@ class Certificate:
     versions: Mapping[str, str]
     grounds: tuple[str, ...] = ()
     sealed: str | None = None
+    source: str | None = None
 
 
 def certificate(landscape: Landscape, proven: Sequence[Proven], digits: int) -> Certificate:
@@ -70,7 +82,7 @@ def certificate(landscape: Landscape, proven: Sequence[Proven], digits: int) -> 
         assumptions(action, proven),
         tuple(proven),
         digits,
-        {name: version(name) for name in _LIBRARIES},
+        VERSIONS,
     )
 
 
@@ -143,6 +155,7 @@ def document(found: Certificate, action: EffectiveAction) -> dict[str, Any]:
         "assumptions": list(found.assumptions),
         "grounds": list(found.grounds),
         "versions": dict(found.versions),
+        **({} if found.source is None else {"source": found.source}),
     }
     return {**body, "seal": seal(body)}
 
@@ -184,8 +197,9 @@ def _refused(text: str) -> None:
 
 
 def _parsed(body: Mapping[str, Any]) -> Certificate:
-    if ":" in _text(body["theory"]):
-        raise ValueError("it names a module, whose code would be run")
+    source = body.get("source")
+    if (":" in _text(body["theory"])) != (source is not None):
+        raise ValueError("a module, whose code is not run, and nothing else goes with the text of an action")
     return Certificate(
         _text(body["theory"]),
         {_text(name): _text(value) for name, value in body["setup"].items()},
@@ -196,6 +210,7 @@ def _parsed(body: Mapping[str, Any]) -> Certificate:
         _of(int, body["digits"]),
         {_text(name): _text(value) for name, value in body["versions"].items()},
         tuple(map(_text, body["grounds"])),
+        source=None if source is None else _text(source),
     )
 
 

@@ -3,7 +3,7 @@ r"""The two methods by which a theorem is established, which share no derivative
 .. math:: K(X) \subset X \qquad\text{and}\qquad N(X) \subset X
 
 Whoever proves takes the derivatives as formulas, emitted, and the Krawczyk operator; whoever verifies takes Taylor
-arithmetic on the expression's tree and the interval Newton operator.
+arithmetic on the expression's tree and the interval Newton operator. Where there are averages they take two routes (`means`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from functools import lru_cache
 
 from sympy import Expr, Rational, Symbol
 
+from derive.averages import GaussianAverage
 from numerics.balls import Ball
 from numerics.certify.claims import Blocks, Derivatives
 from numerics.certify.intervals import interval_newton, krawczyk
+from numerics.certify.means import by_price, derivatives_by, shifted
 from numerics.certify.taylor import derivatives_at
 from numerics.certify.theorem import Method
 from numerics.emit import emit
@@ -45,6 +47,8 @@ def _fixed(landscape: Landscape, expression: Expr, driving: int) -> Expr:
 
 
 def _emitted(landscape: Landscape) -> Derivatives:
+    if landscape.action.value.has(GaussianAverage):
+        return derivatives_by(shifted, landscape)
     n = landscape.n
 
     def derivatives(expression: Expr, at: Sequence[Ball], blocks: Blocks) -> Mapping[Index, Ball]:
@@ -56,6 +60,8 @@ def _emitted(landscape: Landscape) -> Derivatives:
 
 
 def _taylor(landscape: Landscape) -> Derivatives:
+    if landscape.action.value.has(GaussianAverage):
+        return derivatives_by(by_price, landscape)
     n = landscape.n
 
     def derivatives(expression: Expr, at: Sequence[Ball], blocks: Blocks) -> Mapping[Index, Ball]:

@@ -25,9 +25,20 @@ from numerics.balls import Ball, ball, number
 from numerics.certify.certificate import Certificate, certificate
 from numerics.certify.claims import KINDS, mirror
 from numerics.certify.intervals import Box, Interval, ProofError, ball_of, balls, box_around, polished
+from numerics.certify.means import as_action
 from numerics.certify.methods import PROOF
 from numerics.certify.taylor import refuse_uncertifiable
-from numerics.certify.theorem import POINTS, Proven, Stage, Theorem, established, precision, regions
+from numerics.certify.theorem import (
+    POINTS,
+    SOLUTION,
+    UNPROVEN,
+    Proven,
+    Stage,
+    Theorem,
+    established,
+    precision,
+    regions,
+)
 from numerics.cover import cover
 from numerics.landscape import Landscape
 from numerics.points import Number, Point, Points, Status, Transition, TransitionKind, Transitions
@@ -35,11 +46,13 @@ from numerics.stationary import DOUBT
 
 if TYPE_CHECKING:
     from derive.action import EffectiveAction, Setup
+    from derive.state_evolution import StateEvolution
 
-__all__ = ["certified_points", "certified_transitions"]
+__all__ = ["certified_points", "certified_solutions", "certified_transitions"]
 
 _LEAST_DIGITS = 15
 _APART = 100
+_AVERAGED_BITS, _GUARD = 6, 4  # per digit where there are averages: Newton rests at three fifths of them
 _LOWEST = ("coexistence", "crossover", "steepest", "critical-end-point", "instability")
 """Kinds of transitions of the lowest state: that it is the lowest is proven, too."""
 
@@ -106,6 +119,42 @@ def certified_points(
     return replace(found, points=points, notes=notes), certificate(landscape, proven, digits)
 
 
+def certified_solutions(
+    evolution: StateEvolution, setup: Setup, found: Points, digits: int, progress: Callable[[str], None] | None = None
+) -> tuple[Points, Certificate]:
+    """The same of the solutions of a state evolution, each by itself: that there is one of its potential in its box.
+
+    Raises `UncertifiableError` where an average cannot be enclosed.
+    """
+    landscape, points, proven, notes = Landscape(as_action(evolution), setup), [], [], list(found.notes)
+    for point in found:
+        if progress is not None:
+            progress(f"proving the solution {point.name}")
+        try:
+            theorem = Theorem(POINTS, (SOLUTION,), (), (_solution(landscape, evolution, point, digits),), lowest=False)
+            proven.append(established(landscape, theorem, PROOF))
+            points.append(_improved_point(landscape, theorem, point, theorem.others[0], digits))
+        except ProofError as error:
+            notes.append(f"the solution {point.name} is not proven: {error}")
+            points.append(point)
+    status = _status(found.status, len(proven) == len(points))
+    better = replace(found, points=tuple(points), notes=(*notes, UNPROVEN), status=status)
+    return better, certificate(landscape, proven, digits)
+
+
+def _solution(landscape: Landscape, evolution: StateEvolution, point: Point, digits: int) -> Box:
+    """The box around a solution in overlaps and conjugates."""
+    stage, overlaps = _stage(landscape, Theorem(POINTS, (), ())), [n.value for n in point.order_parameters.values()]
+    if 0 in overlaps:
+        raise ProofError("an overlap vanishes, and with it a variance, where averages are not enclosed")
+    with ctx.workprec(_AVERAGED_BITS * (digits + 2 * _GUARD)):
+        driving = [ball_of(landscape.setup.control)]
+        at = [*map(ball, overlaps), *[arb(1)] * len(overlaps), *driving]
+        conjugates = [stage.derivatives(value, at, (((), 0),))[()] for value in evolution.channel.values()]
+        root = polished(stage.stationary(driving), [*map(ball, overlaps), *conjugates])
+        return box_around(root, digits)
+
+
 def _points(landscape: Landscape, found: Sequence[Point], digits: int) -> Theorem:
     """The theorem about all of ``found``, which come lowest first."""
     theorem, order = Theorem(POINTS, (), ()), sorted(found, key=lambda point: point.action.value)
@@ -121,8 +170,8 @@ def _improved_point(landscape: Landscape, theorem: Theorem, point: Point, box: B
     stage = _stage(landscape, theorem)
     with ctx.workprec(_bits(digits)):
         x, driving = balls(box), [ball_of(landscape.setup.control)]
-        numbers = dict(zip(point.order_parameters, (_number(side, digits) for side in box), strict=True))
-        spectrum = sorted(_eigenvalues(stage.stationary(driving)(x)[1]), key=number)
+        numbers = dict(zip(point.order_parameters, (_number(side, digits) for side in box), strict=False))
+        spectrum = sorted(_eigenvalues(stage.stationary(driving)(x)[1]), key=number) if point.hessian else []
         observables = dict(point.observables)
         for observable in landscape.action.observables:
             with suppress(ExactnessError):

@@ -21,10 +21,13 @@ from numerics.certify.complete import Cell, Field, Region, cubic_region, flat_re
 from numerics.certify.intervals import Box, EffortError, Equations, ProofError, ball_of, balls
 from numerics.landscape import Landscape
 
-__all__ = ["POINTS", "Method", "Proven", "Stage", "Theorem", "established", "regions"]
+__all__ = ["POINTS", "SOLUTION", "UNPROVEN", "Method", "Proven", "Stage", "Theorem", "established", "regions"]
 
 POINTS = "stationary-points"
 """The kind of a theorem about all stationary points at a given control."""
+SOLUTION = "solution"
+"""The name of a stationary point of a potential, which a theory has no phase for."""
+UNPROVEN = "not proven: that there is no other stationary point, and which of them has the lowest action"
 _CELL_BITS = 128
 _MOST_IMAGES = 64
 _NAMES = {0: "minimum", 1: "saddle"}
@@ -199,6 +202,8 @@ def _sentences(stage: Stage, method: Method) -> Iterator[str]:
     yield from _others(stage, method, driving)
     if theorem.lowest:
         yield from _lowest(stage, points, driving)
+    elif theorem.kind == POINTS:
+        yield UNPROVEN
 
 
 def _others(stage: Stage, method: Method, driving: Sequence[Ball]) -> Iterator[str]:

@@ -4,7 +4,11 @@ r"""The check of a certificate, independent of whoever wrote it.
 
 The action is the theory's, not the file's; the boxes are starts for nothing, but what has to contain a root. Derivatives
 come from Taylor arithmetic on the tree of the expression and roots are proven by the interval Newton operator: neither a
-formula that was differentiated or emitted nor the operator of the proof has a part in it.
+formula that was differentiated or emitted nor the operator of the proof has a part in it. What a theorem claims, and the
+branch and prune by which it is complete, is code that both share, on python-flint; what `arithmetic` sees of it is not.
+
+Bits and versions are what the proof took; nothing rests on them. The verification takes its own, and says where versions
+differ.
 """
 
 from __future__ import annotations
@@ -14,21 +18,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import mpmath
+from flint import ctx
 from mpmath import mpf
 
 from derive.action import EffectiveAction, SetupError
+from derive.averages import GaussianAverage
 from derive.exact import ExactnessError
-from numerics.certify.certificate import Certificate, CertificateError, certificate, document, labels
+from numerics.certify.arithmetic import seen_again
+from numerics.certify.certificate import VERSIONS, Certificate, CertificateError, certificate, document, labels
 from numerics.certify.claims import KINDS
 from numerics.certify.intervals import ProofError, power_of_ten
 from numerics.certify.methods import VERIFICATION
-from numerics.certify.theorem import POINTS, Proven, Theorem, established
+from numerics.certify.phases import refuse_phases
+from numerics.certify.theorem import POINTS, SOLUTION, Proven, Stage, Theorem, established, precision
 from numerics.landscape import Landscape, hessian
 from numerics.newton import negative_eigenvalues
 from numerics.phases import names
 from numerics.points import Kind
 
-__all__ = ["Verdict", "as_json", "as_text", "verified"]
+__all__ = ["Verdict", "as_json", "as_text", "other_versions", "verified"]
 
 _NAMING = 60
 """Digits at which points are told apart to be named."""
@@ -40,33 +48,37 @@ class Verdict:
 
     proven: Proven
     refused: str | None
+    seen: str | None = None
+    """What other arithmetic saw of it."""
 
 
 def verified(
     found: Certificate, action: EffectiveAction, progress: Callable[[str], None] | None = None
 ) -> Iterator[Verdict]:
-    """Each theorem of a certificate, proven again or not. The names of a transition's phases are labels, and no part of it.
+    """Each theorem of a certificate, proven again or not. Names of phases beside a transition are labels.
 
     Raises `CertificateError` where the certificate is not about ``action``, its setup is none of it, or it claims nothing.
     """
     if not found.theorems:
         raise CertificateError("the certificate holds no theorem: nothing is proven in it")
-    if not isinstance(action, EffectiveAction):
-        raise CertificateError(f"{found.theory} has a state evolution; certificates are of actions in closed form")
     landscape = _landscape(found, action)
     if found.sealed is not None and document(found, action)["seal"] != found.sealed:
         raise CertificateError("the document is not written as a certificate is: a name or a number stands for another")
     for each in found.theorems:
         if progress is not None:
             progress(f"verifying {each.theorem.kind}")
+        seen = None
         try:
             _refuse_shape(each, action, found.digits)
             _refuse_names(each.theorem, landscape)
+            with ctx.workprec(precision([each.theorem.box])):
+                refuse_phases(Stage(landscape, each.theorem, VERIFICATION.derivatives(landscape)))
             again = established(landscape, each.theorem, VERIFICATION).sentences
             refused = None if again == each.sentences else f"what is proven is: {'; '.join(again)}"
+            seen = seen_again(found, each, list(map(str, action.variables)), action.control.name)
         except ProofError as error:
             refused = str(error)
-        yield Verdict(each, refused)
+        yield Verdict(each, refused, seen)
 
 
 def _landscape(found: Certificate, action: EffectiveAction) -> Landscape:
@@ -104,6 +116,10 @@ def _refuse_names(theorem: Theorem, landscape: Landscape) -> None:
     """Raises `ProofError` where stationary points are not named as the theory names them; the wall may be one of the minima."""
     if theorem.kind != POINTS:
         return
+    if landscape.action.value.has(GaussianAverage):
+        if theorem.names != (SOLUTION,):
+            raise ProofError(f"a stationary point of a potential is named {SOLUTION}")
+        return
     with mpmath.workdps(_NAMING):
         control, n = landscape.control(), landscape.n
         points = [tuple(mpf(str(side.middle)) for side in box) for box in theorem.others]
@@ -125,13 +141,23 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "verified": verdict.refused is None,
         "reason": verdict.refused,
         "proven": list(verdict.proven.sentences),
+        "seen": verdict.seen,
     }
+
+
+def other_versions(found: Certificate) -> dict[str, str]:
+    """The libraries that were others when the certificate was written, with their versions then."""
+    return {name: written for name, written in found.versions.items() if VERSIONS.get(name) != written}
 
 
 def as_text(found: Certificate, action: EffectiveAction, verdicts: Sequence[Verdict]) -> str:
     """Every theorem in words: what it is about, where the boxes are, what is proven, what is assumed."""
     setup = ", ".join(f"{name} = {value}" for name, value in found.setup.items())
-    lines = [f"{found.theory}: {setup}", f"F = {found.expression}"]
+    lines = [f"{found.theory}: {setup}", f"F = {found.expression}", f"sha256 of the expression: {found.sha256}"]
+    lines += [
+        f"written with {name} {then}, verified with {VERSIONS.get(name)}"
+        for name, then in other_versions(found).items()
+    ]
     for verdict in verdicts:
         theorem = verdict.proven.theorem
         state = "proven again" if verdict.refused is None else f"REFUSED: {verdict.refused}"
@@ -140,6 +166,7 @@ def as_text(found: Certificate, action: EffectiveAction, verdicts: Sequence[Verd
         for box in theorem.others:
             places = zip(action.variables, box, strict=False)
             lines.append(f"  another point: {', '.join(f'{variable} = {side}' for variable, side in places)}")
-        lines += [f"  {sentence}" for sentence in verdict.proven.sentences if verdict.refused is None]
+        told = [*verdict.proven.sentences, *([verdict.seen] if verdict.seen else [])]
+        lines += [f"  {sentence}" for sentence in told if verdict.refused is None]
     given = f" (step {', '.join(map(repr, found.grounds))} of the derivation)" if found.grounds else ""
     return "\n".join([*lines, *(f"\nassumed: {each}{given}" for each in found.assumptions)])

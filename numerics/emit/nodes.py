@@ -11,6 +11,7 @@ from sympy import (
     Expr,
     Function,
     Mul,
+    Piecewise,
     Pow,
     Rational,
     Symbol,
@@ -29,9 +30,11 @@ from sympy import (
     tanh,
 )
 from sympy.codegen.cfunctions import expm1, log1p
+from sympy.logic.boolalg import Boolean
 
 __all__ = [
     "ZERO_AT_ZERO",
+    "Away",
     "Erfc",
     "Erfcx",
     "Exp",
@@ -42,6 +45,7 @@ __all__ = [
     "Smallest",
     "Xlog1py",
     "Xlogy",
+    "guarded",
 ]
 
 
@@ -83,11 +87,21 @@ class Lambert(Function):  # type: ignore[misc]
         return exp(-self) / (1 + self)
 
 
+class Away(Boolean):  # type: ignore[misc]
+    """x is not zero, but where it nearly is a quotient of this order loses as many times its digits."""
+
+
 class Exp(Function):  # type: ignore[misc]
     """exp(u) that does not merge with its neighbours: exp(2 u) as the square of exp(u), computed once."""
 
 
 ZERO_AT_ZERO = (sin, tan, sinh, tanh, asin, atan, asinh, atanh, erf, expm1, log1p)
+
+
+def guarded(node: Basic) -> tuple[Expr, Away] | None:
+    """The quotient to which ``node`` gives a limit, and where it holds."""
+    pairs = node.args if isinstance(node, Piecewise) else ()
+    return next(((value, condition) for value, condition in pairs if isinstance(condition, Away)), None)
 
 
 class Facts:
@@ -107,9 +121,10 @@ class Facts:
         return self._varying[node]
 
     def size(self, node: Basic) -> int:
-        """The number of its parts, repeated ones counted again."""
+        """The number of its parts, repeated ones counted again, and without what stands for a quotient beside its limit."""
         if node not in self._sizes:
-            self._sizes[node] = 1 + sum(map(self.size, node.args))
+            quotient = guarded(node)
+            self._sizes[node] = 1 + (sum(map(self.size, node.args)) if quotient is None else self.size(quotient[0]))
         return self._sizes[node]
 
     def sign(self, node: Basic) -> int:

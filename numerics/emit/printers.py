@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from sympy import Add, And, Basic, Expr, Integer, Mul, Not, Or, Piecewise, Pow, Rational, S, Symbol
+from sympy import Add, And, Basic, Expr, Integer, Mul, Ne, Not, Or, Piecewise, Pow, Rational, S, Symbol
 from sympy.core.numbers import NumberSymbol
 from sympy.core.relational import Relational
 from sympy.functions.elementary.miscellaneous import MinMaxBase
@@ -23,6 +23,7 @@ from sympy.printing.pycode import MpmathPrinter
 
 from numerics.emit import arb, runtime
 from numerics.emit.graph import Graph
+from numerics.emit.nodes import Away
 from numerics.emit.rewrite import DEFINED_BY, rewrite
 
 __all__ = ["TARGETS", "Target"]
@@ -232,6 +233,9 @@ class GraphPrinter:
         branches = ", ".join(f"({self._branch(c, names)}, {self._branch(value, names)})" for value, c in node.args)
         return f"piecewise(({''.join(f'{name}, ' for name in names)}), {branches})"
 
+    def _print_Away(self, node: Away) -> str:
+        return self._print(Ne(node.args[0], 0, evaluate=False))
+
     def _branch(self, part: Basic, names: Sequence[str]) -> str:
         self._branches += 1
         name = f"branch{self._branches}"
@@ -310,6 +314,9 @@ class _Mpmath(GraphPrinter, MpmathPrinter):  # type: ignore[misc]
     _module, _multiplied = "mpmath", 2
     _print_log1p = MpmathPrinter._print_Function  # by the table, not as `MpmathPrinter` has it
 
+    def _print_Away(self, node: Away) -> str:
+        return f"away({self._print(node.args[0])}, {node.args[1]})"
+
     def _integer(self, value: int) -> str:
         return str(value) if abs(value) < 10**4000 else hex(value)  # Python reads no longer decimal literal
 
@@ -368,6 +375,7 @@ _REWRITTEN = (
     Or,
     Not,
     BooleanAtom,
+    Away,
     *DEFINED_BY,
 )  # a ball decides no condition
 _NUMPY_FUNCTIONS = {

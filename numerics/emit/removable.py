@@ -4,6 +4,13 @@ r"""Removable singularities: where a quotient is 0/0 it has a limit, by the rule
     \text{ for } j < k, \quad D^{(k)}(0) \ne 0.
 
 x is a symbol with which a denominator vanishes, or a whole denominator such as x - y that also stands in a function.
+Beside the limit the terms of the quotient lose their digits to each other, in float64 up to :math:`2^{-52} |x|^{-k}`. The
+Laurent series loses what it leaves out. It stands for the quotient where that is no more than what both lose where they
+meet, in n powers of x,
+
+.. math:: |c_{m-1} x^{m-1}| + |c_m x^m| \le 2^{-52 n/(n + k)} \sum_j |c_j x^j|,
+
+c_{m-1} and c_m being the last of the coefficients that do not vanish. No scale of x is assumed.
 """
 
 from __future__ import annotations
@@ -22,29 +29,36 @@ from sympy import (
     Expr,
     Function,
     Heaviside,
+    Integer,
+    Le,
     Mul,
-    Ne,
     Piecewise,
     Pow,
     S,
     Symbol,
+    cosh,
     expand,
     expand_mul,
     nan,
     oo,
     sign,
+    sqrt,
+    tanh,
     zoo,
 )
 from sympy.core.relational import Relational
 from sympy.functions.elementary.miscellaneous import MinMaxBase
 
-from numerics.emit.nodes import Facts, Largest
+from numerics.emit.laurent import laurent, vanishes
+from numerics.emit.nodes import Away, Facts, Largest, guarded
 
 __all__ = ["NOT_SMOOTH", "Removable", "Zero", "removable"]
 
 _ORDERS = 6  # of the zero of a denominator
 _LARGEST_SIZE = 200  # of a quotient that is differentiated
 NOT_SMOOTH = (Abs, sign, Heaviside, Piecewise, MinMaxBase, Largest)
+_TERMS, _FEWEST = 24, 4  # of a series: asked for, and to be of use
+_BITS = 52  # of float64
 _NO_NUMBER = (nan, oo, -oo, zoo, Derivative)
 
 
@@ -54,18 +68,64 @@ class Zero:
 
     variable: Expr
 
-    @property
-    def away(self) -> Relational:
-        return Ne(self.variable, 0, evaluate=False)
+    def isolated(self, quotient: Expr) -> tuple[Expr, Symbol, dict[Basic, Expr]]:
+        """``quotient`` as a function of a symbol that stands for the variable, and symbols for what branches without it."""
+        known = self.variable.free_symbols
+        apart = {Dummy(): part for part in quotient.atoms(Piecewise) if not part.free_symbols & known}
+        quotient = quotient.xreplace({part: symbol for symbol, part in apart.items()})
+        if quotient.has(tanh):
+            quotient = quotient.replace(cosh, lambda u: 1 / sqrt(1 - tanh(u) ** 2))
+        if isinstance(self.variable, Symbol):
+            return quotient, self.variable, apart
+        small = Dummy()
+        factors = {argument: ratio * small for argument, ratio in _multiples(self.variable, quotient).items()}
+        return quotient.xreplace({self.variable: small, **factors}), small, apart
+
+
+class Series(NamedTuple):
+    """A sum that stands for a quotient where ``good`` holds."""
+
+    value: Expr
+    good: Relational
 
 
 class Removable(NamedTuple):
-    """The terms of a sum that have a limit at ``zero`` together, and the others; a product is one term."""
+    """``factor`` times a quotient that has a limit at ``zero``, and other terms; a product is one term."""
 
     zero: Zero
+    order: int
     limit: Expr
+    factor: Expr
     quotient: Expr
     others: Expr
+
+    @property
+    def away(self) -> Away:
+        return Away(self.zero.variable, Integer(self.order))
+
+    def series(self) -> Series | None:
+        """The series around ``zero``, if its terms are short enough to be written down."""
+        quotient, small, apart = self.zero.isolated(self.quotient)
+        found = None if quotient.has(*NOT_SMOOTH) else laurent(quotient, small, _TERMS)
+        if found is None or found.start < 0:
+            return None
+        terms = {power: term for power, term in enumerate(found.terms, found.start) if term is not S.Zero}
+        if len(terms) < _FEWEST or any(term.has(small, *_NO_NUMBER) for term in terms.values()):
+            return None
+        x, value, above = self.zero.variable, S.Zero, None
+        for power, term in reversed(terms.items()):
+            value = term if above is None else term + x ** (above - power) * value
+            above = power
+        sizes = [_size(term) * _size(x) ** power for power, term in terms.items()]
+        span = max(terms) - min(terms)
+        digits = Integer(2) ** (_BITS * span // (span + self.order))
+        plain = {symbol: (guarded(part) or (part,))[0] for symbol, part in apart.items()}  # no branches in a condition
+        error = (digits * Add(*sizes[-2:]) - Add(*sizes)).xreplace(plain)
+        return Series((x**above * value).xreplace(apart), Le(error, 0, evaluate=False))
+
+
+def _size(term: Expr) -> Expr:
+    return abs(term) if term.is_Number else Abs(term, evaluate=False)
 
 
 def removable(node: Expr, facts: Facts, known: tuple[Zero, ...] = ()) -> Removable | None:
@@ -76,9 +136,11 @@ def removable(node: Expr, facts: Facts, known: tuple[Zero, ...] = ()) -> Removab
     for zero in dict.fromkeys(zero for found in zeros for zero in found if zero not in known):
         polar = [term for term, found in zip(terms, zeros, strict=True) if zero in found]
         quotient = _bare(node if len(polar) == len(terms) else Add(*polar), zero)
+        factor, inner = quotient.as_independent(*zero.variable.free_symbols, as_Add=False)
+        factor, quotient = (S.One, quotient) if factor.free_symbols & inner.free_symbols else (factor, inner)
         limit = None if facts.size(quotient) > _LARGEST_SIZE else _limit(quotient, zero)
         if limit is not None:
-            return Removable(zero, limit, quotient, Add(*(term for term in terms if term not in polar)))
+            return Removable(zero, *limit, factor, quotient, Add(*(term for term in terms if term not in polar)))
     return None
 
 
@@ -118,25 +180,23 @@ def _multiples(variable: Expr, within: Expr) -> dict[Expr, Expr]:
 
 def _bare(quotient: Expr, zero: Zero) -> Expr:
     """``quotient`` without the limits that were given to parts of it at ``zero``: away from it they do not matter."""
-    guards = {part: part.args[0][0] for part in quotient.atoms(Piecewise) if part.args[0][1] == zero.away}
+    found = ((part, guarded(part)) for part in quotient.atoms(Piecewise))
+    guards = {part: known[0] for part, known in found if known is not None and known[1].args[0] == zero.variable}
     return quotient.xreplace(guards) if guards else quotient
 
 
-def _limit(quotient: Expr, zero: Zero) -> Expr | None:
-    variable: Basic = zero.variable
-    if not isinstance(variable, Symbol):
-        small = Dummy()
-        factors = {argument: ratio * small for argument, ratio in _multiples(zero.variable, quotient).items()}
-        quotient, variable = quotient.xreplace({variable: small, **factors}), small
+def _limit(quotient: Expr, zero: Zero) -> tuple[int, Expr] | None:
+    """The order of the zero below, and the limit."""
+    quotient, variable, apart = zero.isolated(quotient)
     if quotient.has(*NOT_SMOOTH):
         return None
     above, below = _over_one_denominator(expand_mul(quotient))
-    for _ in range(_ORDERS + 1):
+    for order in range(_ORDERS + 1):
         top, bottom = (expand(part.subs(variable, 0)) for part in (above, below))
-        if bottom != 0:
+        if not vanishes(bottom):
             value = top / bottom
-            return None if value.has(*_NO_NUMBER) else value
-        if top != 0:
+            return None if value.has(*_NO_NUMBER) else (order, value.xreplace(apart))
+        if not vanishes(top):
             return None
         above, below = above.diff(variable), below.diff(variable)
     return None

@@ -180,9 +180,12 @@ def _with_limits(node: Expr, rules: _Rules, known: tuple[Zero, ...] = ()) -> Exp
     """A sum or product whose quotients 0/0 have their limits, apart from those ``known``; its complements are taken."""
     found = removable(node, rules, known)
     if found is not None and all(map(rules.prints, Graph([found.limit]).nodes)):
-        zero, limit, quotient, others = found
-        (value,) = _normal([limit], rules)
-        guarded = Piecewise((_with_limits(quotient, rules, (*known, zero)), zero.away), (value, True), evaluate=False)
+        (value,), others = _normal([found.limit], rules), found.others
+        branches = [(_with_limits(found.quotient, rules, (*known, found.zero)), found.away), (value, True)]
+        series = found.series() if rules.bounded else None
+        if series is not None and all(map(rules.prints, Graph([series.value]).nodes)):
+            branches.insert(0, (*_normal([series.value], rules), series.good))  # SymPy multiplies out what it compares
+        guarded = _with_limits(found.factor, rules, known) * Piecewise(*branches, evaluate=False)
         return Add(guarded, _with_limits(others, rules, known)) if others else guarded
     if isinstance(node, Add):
         node = _complements(node, _COMPLEMENT)

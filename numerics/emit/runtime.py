@@ -26,7 +26,8 @@ class UndefinedError(ValueError, ZeroDivisionError):
     """An expression has no value at its arguments."""
 
 
-_BLOCK = 1 << 12  # points that are evaluated at once: temporaries stay in the cache
+_BLOCK = 1 << 14  # points that are evaluated at once: enough that calls cost nothing, few enough for the cache
+_MOST_LOST = 1 << 20  # bits beside a limit, which from there on is taken
 _BUDGET = 1 << 24  # numbers held by all temporaries of one block
 
 
@@ -85,7 +86,10 @@ def _whole(results: Sequence[Any], shape: tuple[int, ...], precision: type[np.fl
 
 
 def _numpy_piecewise(arguments: tuple[Array, ...], *branches: tuple[Callable[..., Any], Callable[..., Any]]) -> Array:
-    """Conditions are tried in turn, each with its value only at the points that earlier ones left; nan where none holds."""
+    """Conditions are tried in turn, each with its value only at the points that earlier ones left; nan where none holds.
+
+    A condition is not a value: what overflows in it is no event.
+    """
     shape = np.broadcast_shapes(*(np.shape(argument) for argument in arguments))
     flat = [np.broadcast_to(argument, shape).reshape(-1) for argument in arguments]
     result = np.full(int(np.prod(shape)), np.nan)
@@ -93,7 +97,8 @@ def _numpy_piecewise(arguments: tuple[Array, ...], *branches: tuple[Callable[...
     for condition, value in branches:
         if not left.size:
             break
-        holds = np.broadcast_to(condition(*flat), left.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            holds = np.broadcast_to(condition(*flat), left.shape)
         if holds.all():
             result[left] = value(*flat)
             break
@@ -147,9 +152,17 @@ def _mpmath_piecewise(
     arguments: tuple[Any, ...], *branches: tuple[Callable[..., Any], Callable[..., Any]]
 ) -> mpmath.mpf:
     for condition, value in branches:
-        if condition(*arguments):
-            return _real(value(*arguments))
+        if holds := condition(*arguments):
+            with mp.workprec(mp.prec + holds - True):
+                result = _real(value(*arguments))
+            return +result
     return mpmath.nan
+
+
+def _away(x: mpmath.mpf, order: int) -> int:
+    """One more than the bits that a quotient of this order loses beside its limit; 0 where that is as good as its value."""
+    lost = (order + 2) * max(0, -mpmath.mag(x)) if x else _MOST_LOST
+    return 1 + lost if lost < _MOST_LOST else 0
 
 
 def _mpmath_expm1(u: mpmath.mpf) -> mpmath.mpf:
@@ -187,6 +200,7 @@ def _smallest(*values: Any) -> mpmath.mpf:
 
 MPMATH: dict[str, Any] = {
     "mpmath": mpmath,
+    "away": _away,
     "piecewise": _mpmath_piecewise,
     "expm1": _mpmath_expm1,
     "log1p": _mpmath_log1p,

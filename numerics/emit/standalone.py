@@ -1,4 +1,5 @@
-r"""Source that depends on nothing of ours: a step of a derivation as a Python module, a C program or a LaTeX formula.
+r"""Source that depends on nothing of ours: a step of a derivation as a Python module, a JavaScript or C program or a
+LaTeX formula.
 
 .. math:: f(x_1, \ldots, x_n) \;\longrightarrow\; \texttt{double f(double x1, ..., double xn)}
 
@@ -13,7 +14,7 @@ import keyword
 import math
 import re
 import textwrap
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +30,9 @@ from derive.state_evolution import Problem
 from numerics.emit import helpers, runtime
 from numerics.emit.emitted import EmissionError, emit, leaves_of, refuse
 from numerics.emit.printers import TARGETS, Code, NumPy, Target
+from numerics.emit.reach import reach
 
-__all__ = ["FORMS", "standalone"]
+__all__ = ["FORMS", "function", "standalone"]
 
 WIDTH, LONGEST = 110, 1100  # of a line of the header, of the statement in it
 DIGITS, TOLERANCE = 30, "1e-12"  # of the test value, and the relative deviation that a program allows itself
@@ -41,16 +43,15 @@ _RESERVED = {
     *dir(math),
     *helpers.C_WORDS.split(),
     *helpers.C_NAMES.values(),
-    *helpers.PYTHON,
-    "math",
-    "scipy",
-    "value",
+    *helpers.JAVASCRIPT_WORDS.split(),
+    *helpers.JAVASCRIPT_NAMES.values(),
+    *("math", "scipy", "value", "computed", "expected", "good"),
 }
 
 
 class _Python(NumPy):
     largest, smallest = "max", "min"
-    _module = "math"
+    _module, _power_function = "math", "math.pow"
     _nan, _true, _false = "math.nan", "True", "False"
     _and, _or, _not = " and ", " or ", "not "
 
@@ -59,8 +60,15 @@ class _Python(NumPy):
         self._write(name, list(self._names.values()), outputs, as_tuple=len(outputs) != 1)
         return "\n\n\n".join(self._blocks)
 
+    def _function(
+        self, name: str, parameters: Sequence[str], lines: Sequence[str], results: Sequence[str], as_tuple: bool
+    ) -> str:
+        inner = name.startswith("branch")
+        values = list(results) if inner else [f"finite({', '.join(results)})"]
+        return super()._function(name, parameters, lines, values, as_tuple and inner)
+
     def _raised(self, base: Code, exponent: str) -> Code:
-        return Code(f"math.pow({base}, {exponent})")
+        return Code(f"{self._power_function}({base}, {exponent})")
 
     def _print_Relational(self, node: Relational) -> Code:
         return Code(f"({self._print(node.lhs)} {node.rel_op} {self._print(node.rhs)})")
@@ -95,10 +103,31 @@ class _Python(NumPy):
         return f"({value} if {condition} else {otherwise})"
 
 
-class _C(_Python):
-    largest, smallest = "fmax", "fmin"
-    _nan, _true, _false = "NAN", "1", "0"
+class _JavaScript(_Python):
+    largest, smallest = "Math.max", "Math.min"
+    _module, _power_function = "Math", "Math.pow"
+    _nan, _true, _false = "NaN", "true", "false"
     _and, _or, _not = " && ", " || ", "!"
+    _constant = "const"
+
+    def _function(
+        self, name: str, parameters: Sequence[str], lines: Sequence[str], results: Sequence[str], as_tuple: bool
+    ) -> str:
+        result = f"[{', '.join(results)}]" if as_tuple else results[0]
+        return self._braced(f"function {name}({', '.join(parameters)})", lines, [f"return {result};"])
+
+    def _braced(self, heading: str, lines: Sequence[str], last: Sequence[str]) -> str:
+        return "\n    ".join([f"{heading} {{", *(f"{self._constant} {line};" for line in lines), *last]) + "\n}"
+
+    def _choice(self, condition: str, value: str, otherwise: str) -> str:
+        return f"({condition} ? {value} : {otherwise})"
+
+
+class _C(_JavaScript):
+    largest, smallest = "fmax", "fmin"
+    _power_function = "pow"
+    _nan, _true, _false = "NAN", "1", "0"
+    _constant = "const double"
 
     def _function(
         self, name: str, parameters: Sequence[str], lines: Sequence[str], results: Sequence[str], as_tuple: bool
@@ -110,10 +139,7 @@ class _C(_Python):
             last = [f"value[{place}] = {result};" for place, result in enumerate(results)]
         else:
             last = [f"return {results[0]};"]
-        return "\n    ".join([f"{heading} {{", *(f"const double {line};" for line in lines), *last]) + "\n}"
-
-    def _raised(self, base: Code, exponent: str) -> Code:
-        return Code(f"pow({base}, {exponent})")
+        return self._braced(heading, lines, last)
 
     def _root(self, code: str) -> Code:
         return Code(f"sqrt({code})")
@@ -125,9 +151,6 @@ class _C(_Python):
         quotient = super()._fraction(value)
         p, slash, q = quotient.partition("/")
         return Code(f"{self._integer(int(p))}/{self._integer(int(q))}", quotient.level) if slash else quotient
-
-    def _choice(self, condition: str, value: str, otherwise: str) -> str:
-        return f"({condition} ? {value} : {otherwise})"
 
 
 @dataclass(frozen=True)
@@ -145,7 +168,7 @@ class _Language:
     def written(self, name: str, names: Mapping[Symbol, str], outputs: Sequence[Any]) -> tuple[str, str]:
         """The function ``name``, and the helpers that it calls."""
         body = self.printer(self.functions, names, share=True).module(name, self.target.stable(outputs))
-        return body, "\n".join(text for helper, text in self.helpers.items() if re.search(rf"\b{helper}\(", body))
+        return body, "\n".join(text for names, text in self.helpers.items() if re.search(rf"\b(?:{names})\(", body))
 
     def compiled(self, name: str, names: Mapping[Symbol, str], outputs: Sequence[Any]) -> Callable[..., Any]:
         """The function itself, of Python."""
@@ -158,6 +181,9 @@ class _Language:
 _SCIPY = {name: code for name, code in TARGETS["numpy"].functions.items() if code.startswith("scipy")}
 _LANGUAGES = {
     "python": _Language(_Python, {**_SCIPY, **helpers.PYTHON_NAMES}, "# ", helpers.PYTHON, helpers.PYTHON_PROGRAM),
+    "javascript": _Language(
+        _JavaScript, helpers.JAVASCRIPT_NAMES, "// ", helpers.JAVASCRIPT, helpers.JAVASCRIPT_PROGRAM
+    ),
     "c": _Language(_C, helpers.C_NAMES, "// ", helpers.C, helpers.C_PROGRAM),
 }
 FORMS = (*_LANGUAGES, "latex")
@@ -185,6 +211,16 @@ def standalone(theory: str, problem: Problem, result: Result, form: str) -> str:
         ) from None
 
 
+def function(name: str, arguments: Sequence[Symbol], outputs: Sequence[Any], form: str) -> str:
+    """The function ``name`` that returns all ``outputs``, with what it calls and without anything around it.
+
+    Raises `EmissionError` that names the node which no formula of that language can stand for.
+    """
+    language = _LANGUAGES[form]
+    refuse(outputs, arguments, language.target, form)
+    return "\n".join(reversed(language.written(name, _argument_names(name, arguments), outputs)))
+
+
 def _standalone(theory: str, problem: Problem, result: Result, form: str) -> str:
     outputs = list(leaves_of(result.value))
     declared = _declared(problem)
@@ -200,15 +236,16 @@ def _standalone(theory: str, problem: Problem, result: Result, form: str) -> str
     language = _LANGUAGES[form]
     refuse(outputs, arguments, language.target, form)
     name = _identifier(result.name, ())
-    names = {}
-    for argument in arguments:
-        names[argument] = _identifier(str(argument), (name, *names.values()))
+    names = _argument_names(name, arguments)
     body, needed = language.written(name, names, outputs)
-    tested = _tested(declared, outputs, arguments, _LANGUAGES["python"].compiled(name, names, outputs))
+    run = _LANGUAGES["python"].compiled(name, names, outputs)
+    tested = _tested(declared, outputs, arguments, run)
+    powers = reach(emit(tuple(outputs), arguments, "mpmath"), run, tested[0], TOLERANCE)
+    domain = [f"{names[argument]} 1e{power}" for argument, power in zip(arguments, powers, strict=True) if power]
     values, expected = (", ".join(repr(float(number)) for number in part) for part in tested)
     pointer = f"{name}({', '.join([values] * bool(values) + ['value'])})"
     return language.program.format(
-        header=_header(theory, declared, result, names, tested, language.comment),
+        header=_header(theory, declared, result, names, tested, language.comment, domain),
         scipy="import scipy.special\n" if "scipy." in body else "",
         helpers=needed,
         body=body,
@@ -221,8 +258,15 @@ def _standalone(theory: str, problem: Problem, result: Result, form: str) -> str
     )
 
 
+def _argument_names(function: str, arguments: Iterable[Symbol]) -> dict[Symbol, str]:
+    names: dict[Symbol, str] = {}
+    for argument in arguments:
+        names[argument] = _identifier(str(argument), (function, *names.values()))
+    return names
+
+
 def _identifier(name: str, taken: Container[str]) -> str:
-    """``name`` as a name in Python and C that is neither ``taken`` nor means anything there."""
+    """``name`` as a name in Python, JavaScript and C that is neither ``taken`` nor means anything there."""
     plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "x"
     plain = f"x{plain}" if plain[0].isdigit() else plain
     while plain in _RESERVED or plain in taken or re.fullmatch(r"(t|branch)\d+", plain):
@@ -271,6 +315,7 @@ def _header(
     names: Mapping[Symbol, str],
     tested: tuple[list[Rational], list[Any]] | None,
     comment: str,
+    domain: Sequence[str] = (),
 ) -> str:
     statement = f"{sstr(plain_names(result.step.left))} = {sstr(result.value)}"
     lines = [f"{theory}, {result.name}", result.reason]
@@ -283,6 +328,11 @@ def _header(
     if tested is not None:
         at = ", ".join(f"{name} = {float(value)!r}" for name, value in zip(names.values(), tested[0], strict=True))
         lines.append(f"test value{' at ' if at else ''}{at}: " + ", ".join(mpmath.nstr(v, 15) for v in tested[1]))
+    if domain:
+        lines.append(
+            f"right at powers of ten, the others being those of the test value, up to {', '.join(domain)}; where double "
+            "precision overflows, Python raises an error and other languages give no finite number"
+        )
     wrapped = (
         part for line in lines for part in textwrap.wrap(" ".join(line.split()), WIDTH, subsequent_indent="    ")
     )

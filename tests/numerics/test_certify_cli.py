@@ -1,6 +1,7 @@
 """`--certify` and `verify` on the command line."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,123 @@ def test_what_is_not_proven_has_an_exit_code(run):
     code, out, err = run("verify", json.loads(out)["certificate"])
     assert (code, out) == (2, "")
     assert "no theorem" in err
+
+
+# what somebody may have changed, and sealed again -----------------------------------------------------------------
+
+
+def resealed(path, change):
+    room = pytest.importorskip("numerics.certify.certificate")
+    document = json.loads(Path(path).read_text())
+    document.pop("seal")
+    change(document)
+    Path(path).write_text(json.dumps({**document, "seal": room.seal(document)}))
+
+
+def swapped(document):
+    coexistence = document["theorems"][1]
+    coexistence["names"] = coexistence["names"][::-1]
+
+
+def moved(document):
+    side = document["theorems"][1]["box"][-1]
+    side["value"] = side["value"][:-6] + "000000"
+
+
+def shrunk(document):
+    side = document["theorems"][1]["box"][-1]
+    side["radius"] = "1E-45"
+
+
+def renamed(document):
+    document["theorems"][0]["names"] = ["uniform"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (swapped, "the points belong to the phases uniform, copy"),
+        (renamed, "the points belong to the phases copy"),
+        (moved, "not proven that there is one root in the box"),
+        (shrunk, "not proven that there is one root in the box"),
+    ],
+)
+def test_a_change_that_was_sealed_is_refused(run, change, reason):
+    run("transitions", *SOFTMAX, "--certify", "--out", "t.json")
+    resealed("t.json", change)
+    code, out, err = run("verify", "t.json")
+    assert code == 3
+    assert reason in err
+    assert out.count("REFUSED") == 1
+
+
+def test_other_versions_are_said_and_nothing_rests_on_them(run):
+    run("minima", *SOFTMAX, "P=330", "--certify", "--out", "points.json")
+    resealed("points.json", lambda document: document["versions"].update(mpmath="0.19"))
+    code, out, _ = run("verify", "points.json")
+    assert code == 0
+    assert "written with mpmath 0.19, verified with" in out
+    assert "seen again in the intervals of mpmath, from the text" in out
+    assert json.loads(run("verify", "points.json", "--json")[1])["other_versions"] == {"mpmath": "0.19"}
+
+
+MODULE = '''
+"""A double well in a field."""
+from sympy import Rational, Symbol
+from derive import catalogue
+from derive.files.theory import parsed
+
+TEXT = """{text}"""
+
+
+def derivation():
+    return parsed(TEXT, "here").derivation()
+
+
+def action():
+    return parsed(TEXT, "here").action()
+'''
+WELL = """
+[theory]
+name = "well"
+summary = "a double well in a field"
+action = "x^4/4 - x^2/2 - h*x"
+window = [-1, 1]
+[control.h]
+meaning = "field"
+lower = -1
+upper = 1
+strict = false
+[order_parameters.x]
+meaning = "place"
+lower = -3
+upper = 3
+[[phases]]
+name = "left"
+where = "x < 0"
+[[phases]]
+name = "right"
+where = "x > 0"
+"""
+
+
+def test_the_certificate_of_a_module_is_verified_without_it(run, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("well_of_a_test.py").write_text(MODULE.replace("{text}", WELL))
+    theory = "module:well_of_a_test"
+    code, _, err = run("transitions", theory, "--certify", "--digits", "30", "--out", "well.json")
+    assert (code, "well.json" in err) == (0, True)
+    code, out, _ = run("verify", "well.json", "--theory", theory)
+    assert (code, f"{theory} gives the same" in out) == (0, True)
+    monkeypatch.delitem(sys.modules, "well_of_a_test")
+    Path("well_of_a_test.py").write_text("raise SystemExit(7)")
+    code, out, _ = run("verify", "well.json")
+    assert code == 0
+    assert out.count("proven again") == 3
+    assert f"{theory} was not run" in out
+    Path("well_of_a_test.py").write_text(MODULE.replace("{text}", WELL.replace("x^2/2", "x^2/3")))
+    code, _, err = run("verify", "well.json", "--theory", theory)
+    assert (code, "is not the action" in err) == (2, True)
+    resealed("well.json", lambda document: document.update(source=document["source"].replace("x**2/2", "x**2/3")))
+    code, _, err = run("verify", "well.json")
+    assert (code, "about another action" in err) == (2, True)

@@ -406,3 +406,17 @@ def test_a_diagram_of_an_action_goes_on_from_its_store(tmp_path):
     assert sum(store.count().values()) == rows(action, axis) == 6
     again = diagram(action, {"L": 32}, axis, over, 12, None, store)
     assert again.curves == first.curves
+
+
+def test_where_a_minimum_reaches_the_wall_of_the_domain_is_a_curve(mapped):
+    """(a - b) u + u^2/2 beyond u = x + 4 = 0, continuous; with -u^2/2 + u^3/3 a maximum reaches the wall there instead."""
+    for rest, order in (("(x+4)^2/2", "second"), ("(x+4)^3/3 - (x+4)^2/2", "first")):
+        found, _ = mapped(f"(a-b)*(x+4) + {rest}", "a=-1:1", "b=-1/2:1/2:4", more="edge = true\n")
+        assert_places(found, TransitionKind.INSTABILITY, lambda b: [b])
+        (curve,) = (curve for curve in found.curves if curve.name.startswith("instability"))
+        assert {entry.order for _, entry in curve.points} == {order}
+
+
+def test_a_diagram_says_where_its_action_falls_beyond_the_bounds(mapped):
+    found, _ = mapped("a*x^2/2 + b - x^4/4", "a=-1:1", "b=-1/2:1/2:2", more=MIRROR)
+    assert sum("the row b = -1/2: the action falls beyond" in note for note in found.notes) == 2

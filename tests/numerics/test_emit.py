@@ -141,6 +141,40 @@ def test_a_removable_singularity_takes_its_limit(name):
     assert abs(near - exact(0, 0)) < 1e-15
 
 
+BESIDE = {
+    "sin(x)/x": sp.sin(x) / x,
+    "expm1(x)/x": (sp.exp(x) - 1) / x,
+    "log1p(x)/x": sp.log(1 + x) / x,
+    "third order": (x - sp.sin(x)) / x**3,
+    "log cosh": sp.log(sp.cosh(x)) / x**2,
+    "Bernoulli": x / (sp.exp(x) - 1),
+    "Langevin": sp.coth(x) - 1 / x,
+    "root": (sp.sqrt(1 + x) - 1) / x,
+    "erf": (sp.erf(x + y) - sp.erf(y)) / x,
+    "tanh": (sp.tanh(x + y) - sp.tanh(y)) / x,
+    "softplus": (sp.log(1 + sp.exp(x + y)) - sp.log(1 + sp.exp(y))) / x,
+    "a parameter": sp.sin((y + 3) * x) / x,
+    "a difference": sp.sin(x - y) / (x - y),
+    "two symbols": sp.sin(x) * sp.atan(y) / (x * y),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_slopes_beside_a_limit_keep_their_digits(name):
+    parts = [sp.diff(BESIDE[name], x, order) for order in range(3)]
+    parameter = 0 if name == "a difference" else sp.Rational(3, 4)
+    ours, precise = emit(tuple(parts), [x, y]), emit(tuple(parts), [x, y], "mpmath")
+    # The series of these end after four terms, which are declared to lose 2^(-52 n/(n + k)) with n = k = 3.
+    bar = 2 * 2**-26 if name in ("tanh", "softplus") else 1e-12
+    for u in (3e-150, -1e-12, 3e-9, 1e-6, -3e-3, 0.03, -0.2):
+        with mp.workdps(1000):
+            exact = sp.lambdify([x, y], parts, "mpmath")(mpmath.mpf(u), mpmath.mpf(float(parameter)))
+        assert max(map(relative_error, ours(u, float(parameter)), exact)) < bar
+        with mp.workdps(50):
+            pairs = zip(precise(mpmath.mpf(u), parameter), exact, strict=True)
+            assert all(abs(found - value) < mpmath.mpf("1e-48") * abs(value) for found, value in pairs)
+
+
 @pytest.mark.parametrize("expression", [sp.sin(x) / x**2, sp.Abs(x) / x, 1 / x - sp.cos(x) / x**2])
 def test_a_pole_and_a_jump_have_no_limit(expression):
     with pytest.warns(RuntimeWarning, match="invalid|divide"):

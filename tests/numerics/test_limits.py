@@ -11,15 +11,16 @@ from mpmath import mpf
 from sympy import Add, Expr, Float, Integer, Rational, Symbol, exp, log, oo, sqrt
 
 from derive.action import SetupError
-from derive.catalogue import find
+from derive.catalogue import Theory, classical, find
 from derive.copy_head import linear, softmax
 from derive.limits.constant import LimitError
-from derive.limits.quantity import Limit, Quantity, named, quantity
+from derive.limits.quantity import Limit, Quantity, Wanted, quantity
 from numerics import limits
 from numerics.asymptotics import AsymptoticReport, size_text
 from numerics.limits import limit_report
 from numerics.newton import Run
 from numerics.points import Status
+from numerics.present import report_json, report_text
 
 MOVING = """
 [theory]
@@ -97,9 +98,8 @@ def report(
     theory: str, wanted: str, limit: str, order: int = 3, upto: int = 24, phase: str | None = None, **values: object
 ) -> AsymptoticReport:
     action = find(theory).action()
-    kind, observable = named(action, wanted)
-    end = Integer(10) ** upto
-    return limit_report(action, kind, Limit.parsed(action, limit), values, order, observable, phase, end)
+    one = Wanted(wanted, Limit.parsed(action, limit), order=order, phase=phase)
+    return limit_report(action, one, values, Integer(10) ** upto)
 
 
 def equal(found: AsymptoticReport, expected: Expr) -> None:
@@ -107,7 +107,9 @@ def equal(found: AsymptoticReport, expected: Expr) -> None:
     series = found.series
     ours = series.scale * Add(*series.terms, series.next_term)
     for at in (
-        (Rational(1, 7), Rational(11, 10**7)) if series.size.name != "L" else (Integer(10) ** 9, Integer(7) ** 50)
+        (Rational(1, 7), Rational(11, 10**7))
+        if series.size.name not in ("L", "q")
+        else (Integer(10) ** 9, Integer(7) ** 50)
     ):
         one, other = (formula.subs(series.size, at).evalf(70) for formula in (ours, expected))
         assert abs(one - other) <= abs(other) * Float("1e-60", 70)
@@ -162,8 +164,13 @@ def test_the_linear_head_has_its_laws(quantity: str, name: str, order: int) -> N
     same(report("copy-head/linear", quantity, "L=oo", order, 24, V=8), expected, order)
 
 
-def test_the_softmax_head_has_its_law() -> None:
-    """Logarithms and their logarithms; and the next term explains what is left, up to L = 10^1000."""
+def test_the_softmax_head_has_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logarithms and their logarithms; and the next term explains what is left, up to L = 10^1000.
+
+    The balance is solved, and the solution is followed to ln L = 10^60 in steps that are not shorter than they have to be.
+    """
+    steps, follow = [], limits.newton
+    monkeypatch.setattr(limits, "newton", lambda *given: steps.append(None) or follow(*given))
     law = next(one for one in softmax.asymptotics() if one.name == "P*")
     known = {symbol.symbol: Integer(8 if symbol.name == "V" else 1) for symbol in softmax.action().parameters}
     known = {symbol: value for symbol, value in known.items() if symbol.name not in ("L", "T")}
@@ -173,6 +180,15 @@ def test_the_softmax_head_has_its_law() -> None:
     gaps = [abs(rung.explained.value - 1) for rung in found.rungs if rung.explained is not None]
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] < mpf("2e-3")
+    assert len(steps) < 150
+    assert found.derivation is not None
+    assert found.derivation["leading terms"].reason == "The balance gives c_P, c_s_1, c_s_2."
+
+
+def test_what_stays_at_zero_has_no_series() -> None:
+    """The field at which two phases are mirror images."""
+    with pytest.raises(LimitError, match="the coexistence stays at zero as T = 1-"):
+        report("classical/curie-weiss-in-field", "coexistence", "T=1-")
 
 
 def test_nothing_to_follow() -> None:
@@ -228,7 +244,7 @@ def test_only_a_point_that_is_stationary_everywhere_is_left_out(tmp_path: Path) 
 
 
 def test_a_rung_has_to_be_what_the_engine_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_elsewhere", lambda *_: [mpf(-999)])
+    monkeypatch.setattr(limits._Case, "elsewhere", lambda *_: [mpf(-999)])
     found = report(declared(tmp_path, CROSSING), "instability", "c=oo", upto=4)
     assert found.status is Status.DIVERGED
     assert found.notes == ("at c = 1000 the instability is not the one that is found without its series",)
@@ -286,3 +302,91 @@ def test_coexistence_of_a_cold_blume_capel_magnet(tmp_path: Path) -> None:
         left = root - mpf(str(found.series.value.subs(T, Rational(1, 20)).evalf(40)))
         following = mpf(str((found.series.scale * found.series.next_term).subs(T, Rational(1, 20)).evalf(40)))
         assert abs(left / following - 1) < mpf("1e-2")
+
+
+def test_every_reason_of_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = iter(("it does not balance", "nor does this"))
+
+    def refused(*_: object) -> None:
+        raise LimitError(next(reasons, "it never does"))
+
+    monkeypatch.setattr(limits, "expansion", refused)
+    with pytest.raises(
+        LimitError, match=r"^it does not balance; and with more terms, nor does this; and with more terms, "
+    ):
+        report("classical/curie-weiss", "m", "T=1-", upto=2)
+
+
+@pytest.mark.parametrize(
+    ("theory", "wanted", "limit", "terms", "values"),
+    [
+        ("landau-6", "coexistence", "b=0-", "3*b**2/16", {}),
+        ("landau-6", "spinodal", "b=0-", "b**2/4", {}),
+        ("landau-6", "x", "a=0-", "(-a)**(1/4)", {"b": 0}),
+        ("landau-4", "x", "h=0", "h**(1/3)", {"a": 0}),
+        ("spiked-wigner-gaussian", "q", "lambda=oo", "1\n    - 1/lambda", {}),
+    ],
+)
+def test_a_series_that_ends_says_so(theory: str, wanted: str, limit: str, terms: str, values: dict[str, int]) -> None:
+    phase = {"landau-6": "ordered", "spiked-wigner-gaussian": "informed"}.get(theory)
+    found = report(f"classical/{theory}", wanted, limit, upto=12, phase=phase, **values)
+    assert (found.status, found.series.next_term) == (Status.OK, None)
+    text, document = report_text(theory, found), report_json(found)
+    assert f"  {terms}\n  next term: none\n" in text
+    assert (document["next_term"], document["next"]) == (None, "none")
+    assert all(abs(rung.difference.value) <= rung.difference.error for rung in found.rungs)
+
+
+def test_a_scale_of_one_is_not_written() -> None:
+    found = report("classical/landau-6", "x", "a=0-", upto=3, b=-1, phase="ordered")
+    assert "  1\n    - a/2\n    - 5*a**2/8 + ...\n  next term: " in report_text("landau", found)
+    assert report_json(found)["next"] == "known"
+
+
+def test_many_colours() -> None:
+    """T = (q - 2)/(2 (q - 1) ln(q - 1))."""
+    q = Symbol("q", positive=True)
+    u = 1 / q  # ln(q - 1) = ln q - u - u^2/2 - ...
+    expected = (1 - u + u / log(q) - u**2) / (2 * log(q))
+    found = report("classical/potts", "coexistence", "q=oo")
+    assert found.status is Status.OK
+    equal(found, expected)
+    gaps = [abs(rung.explained.value - 1) for rung in found.rungs if rung.explained is not None]
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-1] < mpf("1e-2")
+
+
+@pytest.mark.parametrize("theory", [theory for theory in classical() if theory.limits], ids=lambda theory: theory.name)
+def test_declared_limits(theory: Theory) -> None:
+    """The next term explains what is left, and every step of the derivation holds."""
+    for wanted in theory.limits:
+        found = limit_report(theory.action(), wanted, upto=Integer(10) ** 6)
+        assert found.status is Status.OK
+        assert found.derivation is not None
+        assert all(check.passed for check in found.derivation.check())
+        assert wanted.meaning in found.series.meaning
+        explained = [rung.explained for rung in found.rungs if rung.explained is not None]
+        assert explained or found.series.next_term is None
+        assert all(abs(one.value - 1) < mpf("0.05") for one in explained[-1:])
+
+
+def test_what_is_given_comes_before_what_is_declared() -> None:
+    theory = find("classical/landau-6")
+    wanted = next(one for one in theory.limits if one.name == "x")
+    found = limit_report(theory.action(), wanted, {"b": -1}, Integer(100))
+    assert (found.parameters, found.series.scale) == ({"b": "-1"}, 1)
+
+
+def test_powers_of_the_large_variable_are_not_lost() -> None:
+    """Where 1 - T = e^(-10^59) the magnetisation is lost against one, and any number passes for it."""
+    action = find("classical/curie-weiss").action()
+    problem = quantity(action, "minimum", {}, Limit.parsed(action, "T=1-"), "m")
+    system = limits._Posed(problem, [mpf(1)], Integer(1), {}).system
+    level = mpf(10) ** 59
+    assert not limits._pinned(system, level, [mpmath.exp(-level / 2)], set())
+    moderate = mpf(20)
+    with mpmath.workdps(400):
+        root = limits.newton(
+            system(mpmath.exp(moderate)), [mpmath.sqrt(3) * mpmath.exp(-moderate / 2)], [mpf(1)]
+        ).values
+    assert limits._pinned(system, moderate, root, set())

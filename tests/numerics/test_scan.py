@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,12 @@ from sympy import Rational
 
 from derive.action import SetupError
 from derive.catalogue import find
+from numerics import batch, evolution_transitions
 from numerics.points import CostError
-from numerics.scan import Tally, about, grid, parse_axis, scan
+from numerics.scan import Tally, about, blocks, grid, parse_axis, scan, solved, solved_together
 from numerics.stationary import minima
 from numerics.store import Store, StoreError
+from numerics.transitions import transitions
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,6 +87,52 @@ def test_each_point_is_solved_once(tmp_path):
     assert record.values[f"0.{expected.name}.s"] == expected.order_parameters["s"].text
     assert record.errors[f"0.{expected.name}.s"] == expected.order_parameters["s"].bound
     assert len(record.made_with["expression"]) == 64
+
+
+def heads(count):
+    action, axes = find("copy-head/softmax").action(), (parse_axis("L=32:40:7"), parse_axis("V=7:8:2"))
+    return action, [action.setup(point) for point in islice(grid(axes), count)]
+
+
+def test_transitions_that_arrays_find_are_the_records_of_one_setup_by_itself(tmp_path, monkeypatch):
+    by_itself, alone = batch._alone, []
+    monkeypatch.setattr(batch, "_alone", lambda *about: alone.append(about[1]) or by_itself(*about))
+    action, setups = heads(14)
+    store = Store.create(tmp_path, {})
+    assert scan(action, setups, transitions, store, 10) == Tally(14, 0, 0)
+    by_arrays = [place for place, setup in enumerate(setups) if setup not in alone]
+    records = list(store.records())
+    for place in by_arrays[:: len(by_arrays) // 2]:
+        assert replace(records[place], seconds=0) == replace(solved(action, setups[place], transitions, 10), seconds=0)
+
+
+def test_a_setup_that_fails_among_others_is_a_record_and_they_are_solved(tmp_path, monkeypatch):
+    action, setups = heads(2)
+
+    def sometimes(action, setup, digits):
+        if setup == setups[0]:
+            raise ArithmeticError("lost")
+        return transitions(action, setup, digits=digits)
+
+    monkeypatch.setattr(batch, "transitions", sometimes)
+    records = solved_together(action, setups, sometimes, 10)
+    assert [record.status for record in records] == ["failed: lost", "ok"]
+
+
+@pytest.mark.parametrize(
+    "theory, solve, digits, most",
+    [
+        ("copy-head/softmax", transitions, 12, 2500),
+        ("copy-head/softmax", transitions, 13, 1),
+        ("copy-head/softmax", minima, 12, 1),
+        ("copy-head/linear", transitions, 12, 1),
+        ("positional-semantic", evolution_transitions.transitions, 5, 1),
+    ],
+)
+def test_what_arrays_cannot_find_is_solved_one_by_one(theory, solve, digits, most):
+    some = list(blocks(find(theory).problem(), solve, digits, range(2501)))
+    assert max(map(len, some)) == most
+    assert [place for block in some for place in block] == list(range(2501))
 
 
 def test_another_grid_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """Standalone source: it runs without Spinodal, and finds the value that its header states."""
 
+import math
 import re
 import shutil
 import subprocess
@@ -16,10 +17,14 @@ from derive.derivation import Derivation, Step
 from numerics.emit import EmissionError, emit
 from numerics.emit.standalone import standalone
 
-CC = shutil.which("cc")
+CC, NODE = shutil.which("cc"), shutil.which("node")
 x, y, z = sp.symbols("x y z")
 P = sp.Symbol("P", positive=True)
-LANGUAGES = ["python", pytest.param("c", marks=pytest.mark.skipif(CC is None, reason="there is no C compiler cc"))]
+LANGUAGES = [
+    "python",
+    pytest.param("javascript", marks=pytest.mark.skipif(NODE is None, reason="there is no Node.js, which runs it")),
+    pytest.param("c", marks=pytest.mark.skipif(CC is None, reason="there is no C compiler cc")),
+]
 
 VALUES = {
     "softplus": sp.log(1 + sp.exp(100 * x)) - 100 * x * P / 2,
@@ -36,6 +41,8 @@ VALUES = {
     + 10**30 * sp.Rational(1, 3),
     "functions": sp.gamma(x) + sp.loggamma(x) * sp.atan2(x, P) - sp.cosh(x) * sp.Abs(x - 3) + sp.floor(7 * x),
     "several": sp.Tuple(sp.Matrix([[x, 1], [P, x * P]]).as_immutable(), sp.exp(x)),
+    "error function": sp.erf(x / 4) + sp.erf(-3 * P) * sp.erfc(P),
+    "gamma": sp.Tuple(*(sp.gamma(z) for z in (x / 9, x - 4, 12 * x)), sp.loggamma(x / 9), sp.loggamma(150 * x)),
     "a constant": sp.pi / 2,
 }
 
@@ -45,6 +52,9 @@ def run(text, form, folder):
     if form == "python":
         (folder / "program.py").write_text(text)
         command = [sys.executable, "-I", "-W", "error", str(folder / "program.py")]
+    elif form == "javascript":
+        (folder / "program.cjs").write_text(text)
+        command = [NODE, str(folder / "program.cjs")]
     else:
         (folder / "program.c").write_text(text)
         flags = ["-std=c99", "-Wall", "-Wextra", "-Werror"]
@@ -83,7 +93,7 @@ def test_the_program_finds_the_value_of_its_header(name, form, tmp_path):
     header = re.search(r"test value.*: (.*(\n(//|#)     .*)*)", text)[1]
     stated = [float(number) for number in re.findall(r"-?\d[\d.]*(?:e[+-]\d+)?", header)]
     assert printed == pytest.approx(stated, rel=1e-12)
-    assert len(printed) == (5 if name == "several" else 1)
+    assert len(printed) == (5 if name in ("several", "gamma") else 1)
 
 
 @pytest.mark.parametrize("form", LANGUAGES)
@@ -121,9 +131,18 @@ def test_the_function_is_the_action_elsewhere_too():
     assert namespace["softmax_action"](**point) == pytest.approx(float(exact), rel=1e-13)
 
 
+@pytest.mark.skipif(NODE is None, reason="there is no Node.js, which runs it")
+def test_another_module_of_javascript_requires_the_function(tmp_path):
+    (tmp_path / "program.cjs").write_text(written(sp.exp(x) / P, "javascript"))
+    outcome = subprocess.run(
+        [NODE, "-p", "require('./program.cjs')(1, 2)"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert float(outcome.stdout) == pytest.approx(math.e / 2, rel=1e-15)
+
+
 @pytest.mark.parametrize("form", LANGUAGES)
 def test_any_name_will_do(form, tmp_path):
-    odd = sp.symbols("lambda exp double t0 branch1 value y0 a/b 2x x_\\max")
+    odd = sp.symbols("lambda exp double function gamma expected t0 branch1 value y0 a/b 2x x_\\max")
     assert len(run(written(sp.Add(*(sp.exp(-symbol) for symbol in odd)), form), form, tmp_path)) == 1
 
 
@@ -141,7 +160,7 @@ def test_a_formula_in_latex_has_the_header_too():
     assert "test value" not in written(average, "latex")
 
 
-@pytest.mark.parametrize("form", ["python", "c"])
+@pytest.mark.parametrize("form", ["python", "javascript", "c"])
 def test_what_stands_for_no_formula_is_named(form):
     with pytest.raises(EmissionError, match=f"'the value'.*{form} has no GaussianAverage.*quadrature"):
         written(GaussianAverage(sp.tanh(x * z), [z], [0], [[1]]) + x, form)

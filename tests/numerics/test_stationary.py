@@ -156,7 +156,8 @@ def test_a_double_root_is_told_from_none_and_from_two(shift, count):
     points = solve(zoo.action(a * ((x - 1) ** 3 / 3 + Rational(shift, 10**24) * x), (zoo.box(x, 4),)), a=1)
     assert len(points) == count
     assert points.status is (Status.OK if shift else Status.DEGENERATE)
-    assert points.notes == ()
+    (note,) = points.notes  # a cubic has no lowest value
+    assert note.startswith("the action falls beyond the lower bound of x")
 
 
 def test_every_wrinkle_is_found():
@@ -300,6 +301,15 @@ def test_a_pair_beside_a_fold_anywhere_in_the_plane(shift, kinds):
     assert ([p.kind for p in points], points.status, points.notes) == (kinds, Status.OK, ())
 
 
+@pytest.mark.parametrize(("shift", "stiffness"), [("1/7", 1000), ("1", 1000), ("-5/3", 30)])
+def test_a_root_on_an_axis_in_a_stiff_valley(shift, stiffness):
+    """Newton's first step leads far along the valley, out of the thin cell around the axis, and the next one back."""
+    points = solve(zoo.cubic(-1, Rational(shift), stiffness), field=Rational(1, 5))
+    assert sorted(point.order_parameters["y"].value * 3 for point in points)[0] == 0
+    assert [p.kind for p in points] == [Kind.MINIMUM, Kind.MINIMUM, Kind.SADDLE]
+    assert points.status is Status.OK
+
+
 def test_a_flat_point_in_the_plane_is_one():
     (point,) = solve(zoo.action(a * ((x - 1) ** 4 + y**4), (zoo.box(x, 4), zoo.box(y, 4))), a=1)
     assert point.kind is Kind.DEGENERATE
@@ -430,3 +440,15 @@ def test_every_number_printed_has_a_bound_and_must_be_reached():
     loose = Number(mpf(2), mpf("1e-3"), 15)
     assert not replace(point, hessian=(loose,)).reached
     assert not replace(point, observables={"ratio": loose}).reached
+
+
+def test_a_root_that_is_flat_to_all_orders_is_within_its_error():
+    """exp(-1/x^2): Newton's steps are x^3/2, small at once at any precision."""
+    (point,) = solve(zoo.action(exp(-1 / x**2) * a, (zoo.box(x, 1),)), a=1)
+    at = point.order_parameters["x"]
+    assert abs(at.value) <= at.error
+
+
+def test_a_box_of_many_decades():
+    points = solve(zoo.action(a * (x**4 / 4 - x**2 / 2 + x / 10), (zoo.box(x, S(10) ** 300),)), a=1)
+    assert [p.kind for p in points] == [Kind.MINIMUM, Kind.MINIMUM, Kind.MAXIMUM]

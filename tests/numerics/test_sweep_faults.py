@@ -131,7 +131,10 @@ def deadly(problem, setup, digits):
     return Points(())
 
 
-def test_a_point_that_kills_its_worker_twice_is_a_record_and_its_neighbours_are_solved(tmp_path):
+@pytest.mark.parametrize("together", [1, 4])
+def test_a_point_that_kills_its_worker_twice_is_a_record_and_its_neighbours_are_solved(tmp_path, monkeypatch, together):
+    """Those that were to be solved in one go with it, too."""
+    monkeypatch.setattr(sweep, "blocks", lambda *about: zip(*[iter(about[-1])] * together, strict=True))
     assert vars(swept(tmp_path, deadly, jobs=2)) == {"solved": 12, "there": 0, "amiss": 1}
     store = Store.open(tmp_path)
     assert [(record.inputs["a"], record.status) for record in store.failures()] == [
@@ -259,6 +262,26 @@ def test_status_says_which_points_failed_and_why(tmp_path, capsys):
     assert [point["status"] for point in held["amiss"]] == [
         f"failed: nothing at {a}" for a in parse_axis("a=-1:1:9").values
     ]
+
+
+def test_a_point_whose_record_has_changed_on_the_disk_is_solved_again(tmp_path, capsys):
+    swept(tmp_path, minima, axis="a=-1:1:4")
+    undisturbed, file = whole(tmp_path), tmp_path / "records.sqlite"
+    file.write_bytes(file.read_bytes().replace(b'x": "-1.00', b'x": "-1.01', 1))
+    told = "damaged on the disk, and not counted: record 1; --resume solves it again"
+
+    def ran(*words):
+        with pytest.raises(SystemExit) as stopped:
+            spinodal.main(words)
+        return stopped.value.code, *capsys.readouterr()
+
+    output = ran("status", str(tmp_path))[1]
+    assert "1 points left" in output
+    assert told in output
+    assert json.loads(ran("status", str(tmp_path), "--json")[1])["damaged"] == [1]
+    again = ran("scan", LANDAU, "--over", "a=-1:1:4", "--out", str(tmp_path), "--resume", "--quiet")
+    assert again == (0, f"1 points solved, 3 were there, 0 are not ok: {tmp_path}\n", f"note: {told}\n")
+    assert whole(tmp_path) == undisturbed
 
 
 def never(problem, setup, digits):

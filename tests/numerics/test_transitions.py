@@ -8,7 +8,7 @@ from functools import partial
 import mpmath
 import pytest
 from mpmath import mpf
-from sympy import Eq, Ne, Rational, S, Symbol, cosh, exp, log
+from sympy import Eq, Ne, Rational, S, Symbol, cos, cosh, exp, log
 
 from derive.action import EffectiveAction, OrderParameter, Parameter, Phase, Symmetry
 from derive.catalogue import find
@@ -586,3 +586,79 @@ def test_a_phase_told_by_an_order_parameter_that_vanishes():
     order = OrderParameter(m, "magnetisation", -S.One, S.One)
     found = solve(zoo.action(value, (order,), T, (Rational(1, 20), S(2)), phases=phases))
     assert [[phase.name for phase in entry.phases] for entry in found] == [["para"], ["ferro", "para"]]
+
+
+def walled(value, **more):
+    order = OrderParameter(zoo.x, "beyond a wall at zero nothing is", S.Zero, S(8), edge=True)
+    return zoo.action(value, (order,), control=zoo.field, window=(S(-1), S(1)), lower=S(-5), **more)
+
+
+def listed(found):
+    return [(entry.kind, entry.order, [phase.name for phase in entry.phases]) for entry in found]
+
+
+def test_a_minimum_that_reaches_the_wall_of_the_domain():
+    """x = -field for a negative field: second order, with exponent one."""
+    found = transitions(walled(zoo.field * zoo.x + zoo.x**2 / 2))
+    assert listed(found) == [("instability", "second", ["minimum", "wall"])]
+    assert (found[0].value.value, found[0].status) == (0, Status.OK)
+
+
+def test_a_maximum_that_reaches_the_wall_ends_the_minimum_on_it():
+    """Coexistence where field x - x^2/2 + x^3/3 has a double root in x = 3/4: field = 3/16; the fold is at 1/4."""
+    found = transitions(walled(zoo.field * zoo.x - zoo.x**2 / 2 + zoo.x**3 / 3))
+    assert listed(found) == [
+        ("instability", "first", ["wall"]),
+        ("coexistence", "first", ["minimum", "wall"]),
+        ("spinodal", None, ["minimum"]),
+    ]
+    assert [entry.value.text for entry in found] == ["0", "0.187500000000000", "0.250000000000000"]
+
+
+def test_what_is_beyond_a_wall_is_no_transition():
+    value = zoo.field * zoo.x + zoo.x**2 / 2 - zoo.x**4 + zoo.x**6
+    found = transitions(walled(value))
+    assert [entry.kind for entry in found] == ["spinodal", "coexistence", "spinodal", "instability"]
+    assert all(
+        number.value >= 0 for entry in found for phase in entry.phases for number in phase.order_parameters.values()
+    )
+
+
+def test_an_action_that_falls_beyond_its_bounds_is_said_to():
+    falling = zoo.action(zoo.a * zoo.x**2 / 2 - zoo.x**4 / 4, (zoo.box(zoo.x, 10),), symmetries=(zoo.MIRROR,))
+    for found in (transitions(falling), minima(falling, falling.setup({"a": 1}))):
+        assert sum("lowest between the bounds only" in note for note in found.notes) == 2
+    assert not any("bounds only" in note for note in transitions(zoo.landau_six()).notes)
+
+
+def test_a_phase_outside_of_its_bounds_is_said_to_be():
+    found = transitions(replace(zoo.landau_six(), order_parameters=(zoo.box(zoo.x, Rational(1, 2)),)))
+    assert found.of("coexistence").value.text == "0.187500000000000"
+    assert any("a = 0.1875, lies outside of the declared bounds of x" in note for note in found.notes)
+    beside = replace(zoo.crossover(), order_parameters=(zoo.box(zoo.x, 20),))
+    assert any("lies outside" in note for note in minima(beside, beside.setup({"a": Rational(201, 10)})).notes)
+
+
+def test_every_steepest_point_of_an_oscillation():
+    """x = -cos(40 a) is steepest at the odd multiples of pi/80."""
+    value = zoo.x**2 / 2 + zoo.x * cos(40 * zoo.field)
+    window = {"control": zoo.field, "window": (-S.Half, S.Half), "lower": S(-5)}
+    found = transitions(zoo.action(value, (zoo.box(zoo.x, 3),), **window))
+    exact = [(2 * k + 1) * mpmath.pi / 80 for k in range(-6, 6)]
+    assert [entry.observable for entry in found] == ["dx/dfield"] * 12
+    assert all(abs(entry.value.value - place) <= mpf(entry.error) for entry, place in zip(found, exact, strict=True))
+
+
+def test_a_tiny_action_is_known_as_well():
+    value = (zoo.x**4 / 4 - zoo.x**2 / 2 + zoo.field * zoo.x) / S(10) ** 40
+    window = {"control": zoo.field, "window": (S(-1), S(1)), "lower": S(-5)}
+    assert transitions(zoo.action(value, (zoo.box(zoo.x, 3),), **window)).of("coexistence").value.value == 0
+
+
+def test_a_pole_between_the_bounds():
+    """x = field/(x - 1/3)^2 has one fold, at x = 1/9; the curve passes smoothly through the pole."""
+    value = zoo.x**2 / 2 + zoo.field / (zoo.x - Rational(1, 3))
+    window = {"control": zoo.field, "window": (S(-1), S(1)), "lower": S(-5)}
+    found = transitions(zoo.action(value, (zoo.box(zoo.x, 3),), **window))
+    assert [entry.value.text for entry in found] == ["0.00548696844993141"]
+    assert any("jumps or has a pole" in note for note in found.notes)

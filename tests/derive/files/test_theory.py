@@ -205,6 +205,14 @@ BAD = {
     ),
     "a name twice": ({**ACTION, "definitions": 'T = "m"'}, "T is declared twice"),
     "two parameters of one name": ({**ACTION, "parameters.T": 'meaning = "again"'}, "T is declared twice"),
+    "an empty name": (
+        changed(ACTION, "theory", "name =", 'name = "" #'),
+        r"theory\.name: a name has at least one letter",
+    ),
+    "two phases of one name": (
+        written(ACTION) + 2 * '\n[[phases]]\nname = "a"',
+        "phases.name: 'a' is the name of two of them",
+    ),
     "a name that is a number": (
         changed({**ACTION, "parameters.pi": 'meaning = "no"'}, "theory", "m^2", "m^2"),
         "'pi' is no name",
