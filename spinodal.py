@@ -532,7 +532,12 @@ def minima(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """All stationary points at one value of the control, minima first."""
+    """All stationary points at one value of the control, minima first.
+
+    With --certify of a state evolution, whose averages are over one variable each and smooth: that there is one solution
+    within 10^-N of each that is printed, but not that these are all. Seconds; minutes where they are of a logarithm of
+    exponentials.
+    """
     problem, setup = _problem(theory, words)
     control, digits = problem.control, digits or problem.digits
     if setup.control is None:
@@ -543,9 +548,10 @@ def minima(
     from numerics import present
 
     chosen = {} if sector is None else {"sector": sector}
-    file = _certificate_file(theory, problem, digits, certify, out)
+    file = _certificate_file(theory, problem, digits, certify, out, averages=True)
+    sought = min(digits, problem.digits) if file is not None and sectors else digits  # the proof finds the others
     with _progress(quiet) as progress, _solving():
-        found = _solver("minima", problem)(problem, setup, digits=digits, progress=progress, **chosen)
+        found = _solver("minima", problem)(problem, setup, digits=sought, progress=progress, **chosen)
         if file is not None:
             found = _certified(_theory(theory), problem, setup, found, digits, file, progress)
     at = {control.name: str(setup.control)}
@@ -605,8 +611,10 @@ def transitions(
     _finish(found, silent=as_json or quiet)
 
 
-def _certificate_file(theory: str, problem: Problem, digits: int, certify: bool, out: Path | None) -> Path | None:
-    """Where a certificate goes, if one is asked for and there can be one."""
+def _certificate_file(
+    theory: str, problem: Problem, digits: int, certify: bool, out: Path | None, averages: bool = False
+) -> Path | None:
+    """Where a certificate goes, if one is asked for and there can be one; of ``averages`` only where they are allowed."""
     from derive.action import EffectiveAction
     from derive.files.written import UnwritableError
     from numerics.certify.taylor import UncertifiableError
@@ -615,8 +623,8 @@ def _certificate_file(theory: str, problem: Problem, digits: int, certify: bool,
         if out is not None:
             raise BadInput("--out goes with --certify")
         return None
-    if not isinstance(problem, EffectiveAction):
-        raise BadInput(f"--certify: {theory} has a state evolution; certificates are of actions in closed form")
+    if not isinstance(problem, EffectiveAction) and not averages:
+        raise BadInput(f"--certify: {theory} has a state evolution, of which only solutions (`minima`) are certified")
     if digits > MOST_CERTIFIED:
         raise BadInput(f"--certify: {digits} digits; a certificate may have {MOST_CERTIFIED}")
     try:
@@ -627,14 +635,21 @@ def _certificate_file(theory: str, problem: Problem, digits: int, certify: bool,
     return out or cast(Path, NewFile().convert(f"{name}.certificate.json", None, None))
 
 
-def _refuse_uncertifiable(theory: str, action: EffectiveAction) -> None:
+def _refuse_uncertifiable(theory: str, problem: Problem) -> None:
+    from derive.action import EffectiveAction
     from derive.catalogue import MODULE
     from derive.files.written import in_text
-    from numerics.certify.taylor import refuse_uncertifiable
+    from numerics.certify.means import as_action
+    from numerics.certify.taylor import UncertifiableError, refuse_uncertifiable
 
-    refuse_uncertifiable(action)
+    if not isinstance(problem, EffectiveAction):
+        as_action(problem)
+        if theory.startswith(MODULE):
+            raise UncertifiableError("the state evolution of a module is not certified, that of a theory file is")
+        return
+    refuse_uncertifiable(problem)
     if theory.startswith(MODULE):
-        in_text(action)
+        in_text(problem)
 
 
 def _certified(
@@ -643,23 +658,31 @@ def _certified(
     """What was found, as far as it is proven; the certificate is written."""
     from dataclasses import replace
 
+    from derive.action import EffectiveAction
     from derive.catalogue import MODULE
     from derive.files import written
     from numerics.certify import certificate, prove
+    from numerics.certify.means import as_action
+    from numerics.certify.taylor import UncertifiableError
     from numerics.points import Points
 
-    proven = prove.certified_points if isinstance(found, Points) else prove.certified_transitions
+    proven: Callable[..., Any] = prove.certified_points if isinstance(found, Points) else prove.certified_transitions
+    if not isinstance(problem, EffectiveAction):
+        proven = prove.certified_solutions
     source, chain = None, theory.derivation()
     if theory.name.startswith(MODULE):
         control = {} if setup.control is None else {problem.control.name: str(setup.control)}
         source, filed = written.in_text(problem)
         problem, chain = filed.action(), filed.derivation()
         setup = problem.setup({**setup.as_text(), **control})
-    better, document = proven(problem, setup, found, digits, progress)
     try:
-        steps = certificate.grounds(problem, chain)
+        better, document = proven(problem, setup, found, digits, progress)
+        action = as_action(problem)
+        steps = certificate.grounds(action, chain)
         document = replace(document, theory=theory.name, grounds=steps, source=source)
-        file.write_text(certificate.written(document, problem), encoding="utf-8")
+        file.write_text(certificate.written(document, action), encoding="utf-8")
+    except UncertifiableError as error:
+        raise BadInput(f"--certify: {error}") from None
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
     return better
@@ -691,6 +714,8 @@ def verify(file: Path, theory: str | None, as_json: bool, quiet: bool) -> None:
     from derive.files.theory import parsed
     from numerics.certify import verify as room
     from numerics.certify.certificate import CertificateError, grounds, read
+    from numerics.certify.means import as_action
+    from numerics.certify.taylor import UncertifiableError
 
     try:
         found = read(file)
@@ -705,10 +730,11 @@ def verify(file: Path, theory: str | None, as_json: bool, quiet: bool) -> None:
                 problem, chain = held.problem, held.derivation()
             elif entry is not None:
                 (problem, _), chain = entry.prepared(found.setup), entry.derivation()
-            verdicts = list(room.verified(found, problem, progress))
-        if found.grounds != grounds(problem, chain):
+            action = as_action(problem)
+            verdicts = list(room.verified(found, action, progress))
+        if found.grounds != grounds(action, chain):
             raise CertificateError("the steps that are named do not give what is assumed")
-    except CertificateError as error:
+    except (CertificateError, UncertifiableError) as error:
         raise BadInput(str(error)) from None
     refused = [verdict.refused for verdict in verdicts if verdict.refused is not None]
     if as_json:
@@ -718,7 +744,7 @@ def verify(file: Path, theory: str | None, as_json: bool, quiet: bool) -> None:
         others = {"other_versions": room.other_versions(found)}
         _print_json({**head, **hashed, **others, "theorems": rows, "status": "refused" if refused else "ok"})
     else:
-        click.echo(room.as_text(found, problem, verdicts))
+        click.echo(room.as_text(found, action, verdicts))
         if found.source is not None:
             held_against = (
                 f"{theory} gives the same" if theory else f"{found.theory} was not run (--theory {found.theory})"

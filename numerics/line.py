@@ -17,6 +17,7 @@ from mpmath import mpf
 
 from numerics.balls import Ball, ball, number
 from numerics.cell import COVER_DPS, Chart, Place, Root, Side, bracket, signed, solved
+from numerics.emit.runtime import UndefinedError
 from numerics.landscape import Landscape
 
 __all__ = ["on_a_line"]
@@ -98,12 +99,18 @@ def _merged(cells: Sequence[Side], least: Ball | None) -> list[Side]:
 
 
 def _changes(landscape: Landscape, control: mpf, slopes: Callable[[Place], Place], side: Side) -> bool:
-    """Whether F' has opposite signs at the ends, or is zero on a wall; where balls know nothing, `mpmath` is asked."""
+    """Whether F' has opposite signs at the ends, or is zero on a wall; where balls know nothing, `mpmath` is asked.
+
+    Where F' has no value either, it has no sign.
+    """
     if slopes((side[0],))[0].is_finite():
         low, high = (signed(lambda end=end: slopes((end,))[:1], most=_RUNGS[-1][0])[0] for end in side)  # type: ignore[misc]
         on_wall = landscape.action.order_parameters[0].edge and number(side[0]) == landscape.box(control)[0][0]
         return bool((low < 0) != (high < 0) or (on_wall and low.contains(0)))
-    below, above = (landscape.slopes((number(end),), control)[(0,)] for end in side)
+    try:
+        below, above = (landscape.slopes((number(end),), control)[(0,)] for end in side)
+    except UndefinedError:
+        return False
     return bool((below < 0) != (above < 0))
 
 

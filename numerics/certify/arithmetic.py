@@ -62,6 +62,8 @@ def seen_again(found: Certificate, proven: Proven, variables: Sequence[str], con
     minima = boxes or [
         box for box, sentence in zip(theorem.others, proven.sentences, strict=False) if sentence.endswith("a minimum")
     ]
+    if not (minima or theorem.lowest):
+        return None
     driving = Fraction(theorem.box[2 * n].middle) if theorem.box else None
     try:
         with _precise(sides):

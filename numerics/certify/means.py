@@ -95,8 +95,8 @@ def _standard(node: GaussianAverage) -> Expr:
 def _formulas(rule: Rule, value: Expr, variables: tuple[Symbol, ...], wanted: tuple[Index, ...]) -> tuple[Expr, ...]:
     """Derivatives, in averages over a standard variable."""
     formulas: dict[Index, Expr] = {(): value}
-    for index in sorted({index[:k] for index in wanted for k in range(1, len(index) + 1)}, key=len):
-        formulas[index] = _derivative(rule, formulas[index[:-1]], variables[index[-1]])
+    for path in sorted({index[:k] for index in wanted for k in range(1, len(index) + 1)}, key=len):
+        formulas[path] = _derivative(rule, formulas[path[:-1]], variables[path[-1]])
     return tuple(
         formula.xreplace({node: _standard(node) for node in formula.atoms(GaussianAverage)})
         for formula in map(formulas.__getitem__, wanted)
