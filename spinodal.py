@@ -548,8 +548,8 @@ def minima(
     from numerics import present
 
     chosen = {} if sector is None else {"sector": sector}
-    file = _certificate_file(theory, problem, digits, certify, out, averages=True)
-    sought = min(digits, problem.digits) if file is not None and sectors else digits  # the proof finds the others
+    file = _certificate_file(theory, problem, digits, certify, out)
+    sought = _to_start_from(problem, digits, certify)
     with _progress(quiet) as progress, _solving():
         found = _solver("minima", problem)(problem, setup, digits=sought, progress=progress, **chosen)
         if file is not None:
@@ -592,10 +592,10 @@ def transitions(
     from numerics import present
     from numerics.landscape import BoxError
 
-    file = _certificate_file(theory, problem, digits, certify, out)
+    file, sought = _certificate_file(theory, problem, digits, certify, out), _to_start_from(problem, digits, certify)
     with _progress(quiet) as progress, _solving():
         try:
-            found = _solver("transitions", problem)(problem, setup, digits=digits, over=bounds, progress=progress)
+            found = _solver("transitions", problem)(problem, setup, digits=sought, over=bounds, progress=progress)
         except BoxError as error:
             raise BadInput(f"--over {over}: {error}" if over else str(error)) from None
         if file is not None:
@@ -611,11 +611,15 @@ def transitions(
     _finish(found, silent=as_json or quiet)
 
 
-def _certificate_file(
-    theory: str, problem: Problem, digits: int, certify: bool, out: Path | None, averages: bool = False
-) -> Path | None:
-    """Where a certificate goes, if one is asked for and there can be one; of ``averages`` only where they are allowed."""
+def _to_start_from(problem: Problem, digits: int, certify: bool) -> int:
+    """Digits of what a proof starts from: of averages as many as their numbers have, for it finds the others itself."""
     from derive.action import EffectiveAction
+
+    return digits if isinstance(problem, EffectiveAction) or not certify else min(digits, problem.digits)
+
+
+def _certificate_file(theory: str, problem: Problem, digits: int, certify: bool, out: Path | None) -> Path | None:
+    """Where a certificate goes, if one is asked for and there can be one."""
     from derive.files.written import UnwritableError
     from numerics.certify.taylor import UncertifiableError
 
@@ -623,8 +627,6 @@ def _certificate_file(
         if out is not None:
             raise BadInput("--out goes with --certify")
         return None
-    if not isinstance(problem, EffectiveAction) and not averages:
-        raise BadInput(f"--certify: {theory} has a state evolution, of which only solutions (`minima`) are certified")
     if digits > MOST_CERTIFIED:
         raise BadInput(f"--certify: {digits} digits; a certificate may have {MOST_CERTIFIED}")
     try:
@@ -644,6 +646,8 @@ def _refuse_uncertifiable(theory: str, problem: Problem) -> None:
 
     if not isinstance(problem, EffectiveAction):
         as_action(problem)
+        if problem.control.name != _theory(theory).problem().control.name:
+            raise UncertifiableError(f"along {problem.control.name}, which is not the control, nothing is certified")
         if theory.startswith(MODULE):
             raise UncertifiableError("the state evolution of a module is not certified, that of a theory file is")
         return
@@ -666,9 +670,10 @@ def _certified(
     from numerics.certify.taylor import UncertifiableError
     from numerics.points import Points
 
-    proven: Callable[..., Any] = prove.certified_points if isinstance(found, Points) else prove.certified_transitions
-    if not isinstance(problem, EffectiveAction):
-        proven = prove.certified_solutions
+    points: Callable[..., Any] = (
+        prove.certified_points if isinstance(problem, EffectiveAction) else prove.certified_solutions
+    )
+    proven = points if isinstance(found, Points) else prove.certified_transitions
     source, chain = None, theory.derivation()
     if theory.name.startswith(MODULE):
         control = {} if setup.control is None else {problem.control.name: str(setup.control)}

@@ -71,13 +71,17 @@ def signed(values: Callable[[], Place], bits: int = LEAST_BITS, most: int = MOST
 
 
 def bracket(function: Callable[[mpf], mpf], low: mpf, high: mpf, resolution: mpf) -> mpf:
-    """The root between ends of opposite sign: regula falsi (Illinois), and bisection every fourth time."""
+    """The root between ends of opposite sign: regula falsi (Illinois), and bisection every fourth time.
+
+    Where rounding makes the values at the ends the same, all that is left is to bisect.
+    """
     old, new = low, high
     f_old, f_new = function(old), function(new)
     for iteration in range(400):
         if f_new == 0 or f_old == 0:
             return new if f_new == 0 else old
-        step = (old - new) / 2 if iteration % 4 == 3 else -f_new * (new - old) / (f_new - f_old)
+        halve = iteration % 4 == 3 or f_new == f_old
+        step = (old - new) / 2 if halve else -f_new * (new - old) / (f_new - f_old)
         # A short step may as well come from ends of very different size: step across the root, if it is one.
         step = step if abs(step) >= resolution else mpmath.sign(old - new) * resolution
         value = function(new + step)

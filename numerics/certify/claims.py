@@ -27,6 +27,7 @@ from numerics.jets import Index
 
 __all__ = [
     "KINDS",
+    "LEVELS",
     "Blocks",
     "Claim",
     "Derivatives",
@@ -260,6 +261,11 @@ def _crossover(scene: Scene) -> Claim:
     return Claim([*f.gradient, scene.excess.dual()], lambda: _positive(f.bends, "the point is a minimum"))
 
 
+def _crossing(scene: Scene) -> Claim:
+    """At a stationary point of any kind, as those of a potential are."""
+    return _crossover(scene)._replace(facts=lambda: iter(()))
+
+
 def _steepest(scene: Scene) -> Claim:
     (f,) = scene.points
     ss, sc = f.dual(0, 0), f.dual(0, 1)
@@ -364,10 +370,13 @@ def _up_to(order: int, sized: bool = False) -> Callable[[int], Blocks]:
     return blocks
 
 
+LEVELS = ("crossover", "observable-crossing")
+"""Kinds of transitions at which an observable is at a level."""
 KINDS: Mapping[str, Kind] = {
     "spinodal": Kind("grad F = 0, det H = 0", 1, _up_to(3), _spinodal, soft=True),
     "coexistence": Kind("grad F = 0 at both points, F is the same at both", 2, _up_to(2), _coexistence),
     "crossover": Kind("grad F = 0, {via} is at its crossover level", 1, _up_to(2), _crossover),
+    "observable-crossing": Kind("grad F = 0, {via} is at its level", 1, _up_to(2), _crossing),
     "steepest": Kind(
         "F' = 0, the slope of the order parameter against the control is extreme",
         1,

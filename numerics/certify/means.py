@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from sympy import Dummy, Expr, S, Symbol, cosh, oo, sinh, sqrt, tanh
+from sympy import Dummy, Expr, S, Symbol, cosh, default_sort_key, oo, sinh, sqrt, tanh
 
 from derive.action import EffectiveAction, OrderParameter
 from derive.averages import GaussianAverage, MoreauEnvelope
@@ -111,8 +111,9 @@ def _derivative(rule: Rule, formula: Expr, symbol: Symbol) -> Expr:
 
 
 def _enclosed(formula: Expr, known: At, means: dict[GaussianAverage, Ball]) -> Ball:
-    nodes = {node: Dummy() for node in formula.atoms(GaussianAverage)}
-    for node in nodes.keys() - means.keys():
-        means[node] = average_over(node.integrand, _Z, known)
+    nodes = {node: Dummy() for node in sorted(formula.atoms(GaussianAverage), key=default_sort_key)}
+    for node in nodes:
+        if node not in means:
+            means[node] = average_over(node.integrand, _Z, known)
     at = {**known, **{name: means[node] for node, name in nodes.items()}}
     return derivatives_at(formula.xreplace(nodes), (), at, 0)[()]

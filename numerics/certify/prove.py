@@ -20,10 +20,11 @@ from flint import arb, arb_mat, ctx
 from mpmath import mpf
 from sympy import Rational
 
+from derive.action import EffectiveAction
 from derive.exact import ExactnessError
 from numerics.balls import Ball, ball, number
 from numerics.certify.certificate import Certificate, certificate
-from numerics.certify.claims import KINDS, mirror
+from numerics.certify.claims import KINDS, LEVELS, mirror
 from numerics.certify.intervals import Box, Interval, ProofError, ball_of, balls, box_around, polished
 from numerics.certify.means import as_action
 from numerics.certify.methods import PROOF
@@ -41,37 +42,43 @@ from numerics.certify.theorem import (
 )
 from numerics.cover import cover
 from numerics.landscape import Landscape
-from numerics.points import Number, Point, Points, Status, Transition, TransitionKind, Transitions
+from numerics.points import Number, PhasePoint, Point, Points, Status, Transition, TransitionKind, Transitions
 from numerics.stationary import DOUBT
 
 if TYPE_CHECKING:
-    from derive.action import EffectiveAction, Setup
-    from derive.state_evolution import StateEvolution
+    from derive.action import Setup
+    from derive.state_evolution import Problem, StateEvolution
 
 __all__ = ["certified_points", "certified_solutions", "certified_transitions"]
 
 _LEAST_DIGITS = 15
 _APART = 100
+_ROUGH = mpf("1e-3")  # of a conjugate, as a start
 _AVERAGED_BITS, _GUARD = 6, 4  # per digit where there are averages: Newton rests at three fifths of them
 _LOWEST = ("coexistence", "crossover", "steepest", "critical-end-point", "instability")
 """Kinds of transitions of the lowest state: that it is the lowest is proven, too."""
 
 
 def certified_transitions(
-    action: EffectiveAction,
+    action: Problem,
     setup: Setup,
     found: Transitions,
     digits: int,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Transitions, Certificate]:
-    """``found`` with what is proven, and the certificate. What is not proven stays, with a note that says why."""
-    landscape, entries, proven, notes = Landscape(action, setup), [], [], list(found.notes)
-    refuse_uncertifiable(action)
+    """``found`` with what is proven, and the certificate. What is not proven stays, with a note that says why.
+
+    Of a state evolution it is where an observable crosses its level. Raises `UncertifiableError` where there is no rule.
+    """
+    landscape, entries, proven, notes = Landscape(as_action(action), setup), [], [], list(found.notes)
+    if isinstance(action, EffectiveAction):
+        refuse_uncertifiable(action)
     for entry in found:
         if progress is not None:
             progress(f"proving {entry.title}")
         try:
-            result = _transition(landscape, entry, digits)
+            full = entry if isinstance(action, EffectiveAction) else _in_full(landscape, action, entry)
+            result = _transition(landscape, full, digits)
         except ProofError as error:
             notes.append(f"{entry.title} is not proven: {error}")
             entries.append(entry)
@@ -80,6 +87,8 @@ def certified_transitions(
         proven.append(result)
         if result.theorem.kind in _LOWEST and not result.theorem.lowest:
             notes.append(f"{entry.title}: it is not proven that no other state lies lower")
+    if proven and not isinstance(action, EffectiveAction):
+        notes.append(UNPROVEN)
     status = _status(found.status, len(proven) == len(entries))
     return (
         replace(found, entries=tuple(entries), notes=tuple(notes), status=status),
@@ -144,15 +153,35 @@ def certified_solutions(
 
 def _solution(landscape: Landscape, evolution: StateEvolution, point: Point, digits: int) -> Box:
     """The box around a solution in overlaps and conjugates."""
-    stage, overlaps = _stage(landscape, Theorem(POINTS, (), ())), [n.value for n in point.order_parameters.values()]
-    if 0 in overlaps:
-        raise ProofError("an overlap vanishes, and with it a variance, where averages are not enclosed")
     with ctx.workprec(_AVERAGED_BITS * (digits + 2 * _GUARD)):
         driving = [ball_of(landscape.setup.control)]
-        at = [*map(ball, overlaps), *[arb(1)] * len(overlaps), *driving]
-        conjugates = [stage.derivatives(value, at, (((), 0),))[()] for value in evolution.channel.values()]
-        root = polished(stage.stationary(driving), [*map(ball, overlaps), *conjugates])
-        return box_around(root, digits)
+        overlaps = [ball(number.value) for number in point.order_parameters.values()]
+        start = [*overlaps, *_conjugates(landscape, evolution, overlaps, driving)]
+        return box_around(polished(_stage(landscape, Theorem(POINTS, (), ())).stationary(driving), start), digits)
+
+
+def _conjugates(
+    landscape: Landscape, evolution: StateEvolution, overlaps: Sequence[Ball], driving: Sequence[Ball]
+) -> list[Ball]:
+    """The conjugates that go with overlaps."""
+    if any(overlap == 0 for overlap in overlaps):
+        raise ProofError("an overlap vanishes, and with it a variance, where averages are not enclosed")
+    enclose = PROOF.derivatives(landscape)
+    at = [*overlaps, *[arb(1)] * len(overlaps), *driving]
+    return [enclose(value, at, (((), 0),))[()] for value in evolution.channel.values()]
+
+
+def _in_full(landscape: Landscape, evolution: StateEvolution, entry: Transition) -> Transition:
+    """Where an observable crosses its level, with the conjugates among the order parameters."""
+    levels = [observable.name for observable in evolution.observables if observable.crossover is not None]
+    if entry.kind is not TransitionKind.OBSERVABLE_CROSSING or entry.observable not in levels:
+        raise ProofError("of a state evolution, only where an observable crosses its level is proven")
+    (phase,) = entry.phases
+    overlaps = [ball(number.value) for number in phase.order_parameters.values()]
+    found = map(number, _conjugates(landscape, evolution, overlaps, [ball(entry.value.value)]))
+    numbers = [Number(value, abs(value) * _ROUGH, entry.value.digits) for value in found]
+    conjugates = dict(zip(map(str, evolution.conjugates), numbers, strict=True))
+    return replace(entry, phases=(PhasePoint(SOLUTION, {**phase.order_parameters, **conjugates}, phase.action),))
 
 
 def _points(landscape: Landscape, found: Sequence[Point], digits: int) -> Theorem:
@@ -215,7 +244,7 @@ def _local(landscape: Landscape, entry: Transition, digits: int) -> Proven:
         kind = "steepest"
     if kind not in KINDS or entry.status is not Status.OK:
         raise ProofError(entry.status.message if kind in KINDS else f"no theorem is known about a {kind}")
-    vias = [entry.observable if kind == TransitionKind.CROSSOVER else None]
+    vias = [entry.observable if kind in LEVELS else None]
     if kind == TransitionKind.INSTABILITY:
         vias = [*(s.name for s in action.symmetries if mirror(s, action.variables) is not None), None]
     phases = entry.phases[: KINDS[kind].points]
@@ -294,7 +323,7 @@ def _improved(landscape: Landscape, entry: Transition, theorem: Theorem, digits:
         here = min(place, count - 1) * n
         with ctx.workprec(_bits(digits)):
             value = stage.action(balls(theorem.box[here : here + n]), balls(driving))
-        found = dict(zip(phase.order_parameters, numbers[here : here + n], strict=True))
+        found = dict(zip(phase.order_parameters, numbers[here : here + n], strict=False))
         phases.append(replace(phase, order_parameters=found, action=_enclosed(value, digits)))
     at = dict(zip(entry.at, numbers[count * n + 1 :], strict=True))
     return replace(entry, value=numbers[count * n], phases=tuple(phases), at=at, certified=True)

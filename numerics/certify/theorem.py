@@ -16,7 +16,19 @@ from itertools import combinations
 from flint import arb, arb_mat, ctx
 
 from numerics.balls import Ball
-from numerics.certify.claims import KINDS, Claim, Derivatives, Kind, Mirror, Partials, Scene, index_of, mirror, resting
+from numerics.certify.claims import (
+    KINDS,
+    LEVELS,
+    Claim,
+    Derivatives,
+    Kind,
+    Mirror,
+    Partials,
+    Scene,
+    index_of,
+    mirror,
+    resting,
+)
 from numerics.certify.complete import Cell, Field, Region, cubic_region, flat_region, only_these, region
 from numerics.certify.intervals import Box, EffortError, Equations, ProofError, ball_of, balls
 from numerics.landscape import Landscape
@@ -127,7 +139,7 @@ class Stage:
             jet = self.derivatives(action.value, at, self.kind.blocks(n))
             points.append(Partials(n, jet, (*variables, *range(n, n + len(driving)))))
         excess = None
-        if self.theorem.kind == "crossover":
+        if self.theorem.kind in LEVELS:
             watched = next(o for o in action.observables if o.name == self.theorem.via)
             jet = self.derivatives(watched.value - watched.crossover, unknowns, (((), 1), ((n,), 0)))
             excess = Partials(n, jet, points[0].variables)
@@ -202,7 +214,7 @@ def _sentences(stage: Stage, method: Method) -> Iterator[str]:
     yield from _others(stage, method, driving)
     if theorem.lowest:
         yield from _lowest(stage, points, driving)
-    elif theorem.kind == POINTS:
+    elif theorem.kind in (POINTS, "observable-crossing"):
         yield UNPROVEN
 
 

@@ -26,7 +26,7 @@ from derive.averages import GaussianAverage
 from derive.exact import ExactnessError
 from numerics.certify.arithmetic import seen_again
 from numerics.certify.certificate import VERSIONS, Certificate, CertificateError, certificate, document, labels
-from numerics.certify.claims import KINDS
+from numerics.certify.claims import KINDS, LEVELS
 from numerics.certify.intervals import ProofError, power_of_ten
 from numerics.certify.methods import VERIFICATION
 from numerics.certify.phases import refuse_phases
@@ -100,9 +100,9 @@ def _refuse_shape(proven: Proven, action: EffectiveAction, digits: int) -> None:
     theorem, n = proven.theorem, len(action.variables)
     levels = [observable.name for observable in action.observables if observable.crossover is not None]
     known = len(theorem.box) == len(labels(action, theorem)) and all(len(box) == n for box in theorem.others)
-    if not known or (theorem.kind == "crossover" and theorem.via not in levels):
+    if not known or (theorem.kind in LEVELS and theorem.via not in levels):
         raise ProofError(f"the boxes are not those of the kind {theorem.kind}")
-    if theorem.via is not None and theorem.kind not in ("crossover", "instability"):
+    if theorem.via is not None and theorem.kind not in (*LEVELS, "instability"):
         raise ProofError(f"a {theorem.kind} takes place by itself, not via {theorem.via}")
     if theorem.kind == POINTS and len(theorem.names) != len(theorem.others):
         raise ProofError("there is not one name for each point")
@@ -114,11 +114,9 @@ def _refuse_shape(proven: Proven, action: EffectiveAction, digits: int) -> None:
 
 def _refuse_names(theorem: Theorem, landscape: Landscape) -> None:
     """Raises `ProofError` where stationary points are not named as the theory names them; the wall may be one of the minima."""
-    if theorem.kind != POINTS:
-        return
-    if landscape.action.value.has(GaussianAverage):
-        if theorem.names != (SOLUTION,):
-            raise ProofError(f"a stationary point of a potential is named {SOLUTION}")
+    if landscape.action.value.has(GaussianAverage) and theorem.names != (SOLUTION,):
+        raise ProofError(f"a stationary point of a potential is named {SOLUTION}")
+    if theorem.kind != POINTS or landscape.action.value.has(GaussianAverage):
         return
     with mpmath.workdps(_NAMING):
         control, n = landscape.control(), landscape.n
