@@ -17,7 +17,6 @@ from mpmath import mpf
 
 from numerics.balls import Ball, ball, number
 from numerics.cell import COVER_DPS, Chart, Place, Root, Side, bracket, signed, solved
-from numerics.emit.runtime import UndefinedError
 from numerics.landscape import Landscape
 
 __all__ = ["on_a_line"]
@@ -109,7 +108,7 @@ def _changes(landscape: Landscape, control: mpf, slopes: Callable[[Place], Place
         return bool((low < 0) != (high < 0) or (on_wall and low.contains(0)))
     try:
         below, above = (landscape.slopes((number(end),), control)[(0,)] for end in side)
-    except UndefinedError:
+    except ValueError:  # undefined, or not real
         return False
     return bool((below < 0) != (above < 0))
 
