@@ -831,7 +831,7 @@ def _finish(*results: Points | Transitions | Diagram | AsymptoticReport, silent:
     " as NAME goes to oo, 0, VALUE- or VALUE+.",
 )
 @click.option("--order", type=int, metavar="N", help="Terms of a series in a limit; 3 by default.")
-@click.option("--phase", metavar="NAME", help="The phase whose series it is, with --limit.")
+@click.option("--phase", metavar="NAME", help="The phase whose series it is, with --limit, where there are several.")
 @click.option(
     "--derivation", "steps", is_flag=True, help="Show how a series in a limit is derived, and check every step."
 )

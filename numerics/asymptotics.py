@@ -71,7 +71,7 @@ class Rung:
 class AsymptoticReport:
     """A series compared with the exact transition at each size of the ladder, or a law with the fixed points.
 
-    ``derivation`` derives a series in a limit; those that a theory states are derived by the theory.
+    ``derivation`` derives a series in a limit, that of ``phases``; those that a theory states are derived by the theory.
     """
 
     series: AsymptoticSeries | LimitLaw
@@ -81,6 +81,7 @@ class AsymptoticReport:
     status: Status
     seconds: float
     derivation: Derivation | None = None
+    phases: tuple[str, ...] = ()
 
 
 def chosen(series: Sequence[Described], name: str | None = None) -> tuple[Described, ...]:

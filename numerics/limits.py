@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import mpmath
 from mpmath import mpf
@@ -90,13 +91,20 @@ def limit_report(
     except LimitError as error:  # which speaks of what grows
         large = f"{limit.large}" if limit.to is oo else f"({limit.large})"
         raise LimitError(_LARGE_NAME.sub(large, str(error))) from None
-    series = _as_series(posed.problem, found, wanted, case.observable)
+    series = _as_series(posed.problem, found, wanted, case.observable, posed.phases)
     ladder = sizes(upto or (_LONGEST if limit.to is oo else _NEAREST))
     rungs, notes = _compared(case, posed, found, series, ladder, digits, tell)
+    if posed.others:
+        taken, phases = ", ".join(posed.phases), "; of ".join(map(str, posed.others))
+        at = f"{series.size} = {size_text(argument(limit, posed.start))}"
+        notes.append(
+            f"the {case.kind} is that of {taken}; at {at} there is also that of {phases}: --phase NAME takes it"
+        )
     status = next((r.status for r in rungs if r.status is not Status.OK), Status.OK if rungs else Status.DIVERGED)
     chain = derived(posed.problem, limit, balance, found, series)
     texts = {symbol.name: str(value) for symbol, value in posed.known.items()}
-    return AsymptoticReport(series, texts, tuple(rungs), tuple(notes), status, time.perf_counter() - begin, chain)
+    seconds = time.perf_counter() - begin
+    return AsymptoticReport(series, texts, tuple(rungs), tuple(notes), status, seconds, chain, posed.phases)
 
 
 def _compared(
@@ -143,14 +151,30 @@ def _near(limit: Limit, large: mpf) -> str:
     return f"{limit.variable} = {limit.to} {'-' if limit.side < 0 else '+'} {gap}"
 
 
+class _Place(NamedTuple):
+    """Where the engine finds a quantity: the unknowns, the last of them the one that is meant, and whose it is."""
+
+    where: Vector
+    phases: tuple[str, ...]
+    value: mpf
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.phases)} (at {mpmath.nstr(self.value, 6)})"
+
+
 @dataclass(frozen=True)
 class _Posed:
-    """The equations of a ``problem``, their unknowns ``where`` the engine finds them at X = ``start``, and what is known."""
+    """The equations of a ``problem``, their unknowns ``where`` the engine finds them at X = ``start``, and what is known.
+
+    It is that of ``phases``; there are ``others`` of the same kind.
+    """
 
     problem: Quantity
     where: Vector
     start: Rational
     known: Mapping[Symbol, Rational]
+    phases: tuple[str, ...]
+    others: tuple[_Place, ...]
 
     @cached_property
     def system(self) -> Callable[[mpf], System]:
@@ -180,11 +204,14 @@ class _Case:
 
     def posed(self) -> _Posed:
         limit = self.wanted.limit
-        setup, where = self._located()
+        setup, taken, others = self._located()
+        where = taken.where
         start, known = _large(limit, setup.values.get(limit.variable, setup.control)), self._known(setup)
         if self.kind == "instability":
-            return _Posed(*_unstable(self.action, setup, known, limit, where), start, known)
-        return _Posed(quantity(self.action, self.kind, known, limit, self.observable), where, start, known)
+            problem, where = _unstable(self.action, setup, known, limit, where)
+        else:
+            problem = quantity(self.action, self.kind, known, limit, self.observable)
+        return _Posed(problem, where, start, known, taken.phases, others)
 
     def _setup(self, large: Rational | int) -> Setup:
         limit = self.wanted.limit
@@ -197,39 +224,49 @@ class _Case:
             symbol: at for symbol, at in {**setup.values, **control}.items() if symbol != self.wanted.limit.variable
         }
 
-    def _located(self) -> tuple[Setup, Vector]:
-        """A setup near the limit at which the engine finds the quantity, and the unknowns there."""
+    def _located(self) -> tuple[Setup, _Place, tuple[_Place, ...]]:
+        """A setup near the limit at which the engine finds the quantity, where it does, and where else."""
         refused: Exception | None = None
+        seen: list[_Place] = []
         for large in _STARTS:
             try:
                 setup = self._setup(large)
             except SetupError as error:
                 refused = error
                 continue
-            for where in self._places(setup):
-                return setup, where
+            places = list(self._places(setup))
+            taken = next((place for place in places if self._meant(place)), None)
+            if taken is not None:
+                return setup, taken, tuple(place for place in places if place is not taken)
+            seen = seen or places
         if refused is not None:
             raise refused
         of = f" of the phase {self.wanted.phase!r}" if self.wanted.phase else ""
-        raise LimitError(f"there is no {self.kind}{of} near {self.wanted.limit} to follow")
+        instead = f"; there is that of {'; of '.join(map(str, seen))}" if seen else ""
+        raise LimitError(f"there is no {self.kind}{of} near {self.wanted.limit} to follow{instead}")
 
-    def _places(self, setup: Setup) -> Iterator[Vector]:
-        phase = self.wanted.phase
+    def _meant(self, place: _Place) -> bool:
+        return self.wanted.phase in (None, *place.phases)
+
+    def _places(self, setup: Setup) -> Iterator[_Place]:
+        """Each place at which there is such a quantity, whatever the phase."""
         if self.kind == "minimum":
             for point in minima(self.action, setup, 30):
-                if point.kind == "minimum" and phase in (None, point.name):
-                    yield [number.value for number in point.order_parameters.values()]
+                if point.kind == "minimum":
+                    numbers = point.order_parameters
+                    value = numbers[self.observable].value
+                    yield _Place([number.value for number in numbers.values()], (point.name,), value)
             return
         for entry in transitions(self.action, setup, 30):
-            same = entry.kind == self.kind and (self.kind != "crossover" or entry.observable == self.observable)
-            if same and (phase is None or phase in [place.name for place in entry.phases]):
+            if entry.kind == self.kind and (self.kind != "crossover" or entry.observable == self.observable):
                 phases = entry.phases if self.kind == "coexistence" else entry.phases[:1]
-                yield [*(n.value for place in phases for n in place.order_parameters.values()), entry.value.value]
+                where = [*(n.value for place in phases for n in place.order_parameters.values()), entry.value.value]
+                yield _Place(where, tuple(place.name for place in entry.phases), entry.value.value)
 
-    def elsewhere(self, size: Rational, place: int) -> list[mpf]:
+    def elsewhere(self, size: Rational) -> list[mpf]:
         """The quantity at X = ``size`` as the engine finds it, which knows nothing of these equations."""
         try:
-            return [where[place if self.kind == "minimum" else -1] for where in self._places(self._setup(size))]
+            return [place.value for place in self._places(self._setup(size)) if self._meant(place)]
         except (SetupError, CostError, SolverError):  # it has bounds that the series does not have
             return []
 
@@ -240,7 +277,7 @@ class _Case:
         if size > _SEEN:
             return ""
         place = posed.problem.place
-        others = [posed.where[place]] if size == posed.start else self.elsewhere(size, place)
+        others = [posed.where[place]] if size == posed.start else self.elsewhere(size)
         if not others:
             return _UNSEEN
         near = any(abs(other - rung.value.value) <= abs(other) * mpf(10) ** -_AGREED for other in others)
@@ -495,7 +532,9 @@ def _mpf(value: Rational) -> mpf:
 # --- the comparison -------------------------------------------------------------------------------------------------------
 
 
-def _as_series(problem: Quantity, found: Sequence[Series], wanted: Wanted, observable: str) -> AsymptoticSeries:
+def _as_series(
+    problem: Quantity, found: Sequence[Series], wanted: Wanted, observable: str, phases: Sequence[str]
+) -> AsymptoticSeries:
     limit, order = wanted.limit, wanted.order
     series = found[problem.place]
     distance = f"({limit.side * (limit.variable - limit.to)})"
@@ -508,11 +547,10 @@ def _as_series(problem: Quantity, found: Sequence[Series], wanted: Wanted, obser
     scale = series.terms[0][0]
     terms = [term.subs(written) for term in series.scaled(ONE, scale.to(QQ(-1))).expressions(large)]
     name = observable if problem.kind == "minimum" else problem.kind
+    about = f"{problem.kind}{observable and f' ({observable})'} of {', '.join(phases)} as {limit}"
     return AsymptoticSeries(
         name=name,
-        meaning=": ".join(
-            filter(None, (f"{problem.kind}{observable and f' ({observable})'} as {limit}", wanted.meaning))
-        ),
+        meaning=": ".join(filter(None, (about, wanted.meaning))),
         kind=problem.kind,
         size=variable,
         scale=scale.expression(large).subs(written),

@@ -265,12 +265,12 @@ def report_json(report: AsymptoticReport) -> dict[str, Any]:
     ``error`` bounds the value; ``errors`` has a bound for every entry.
     """
     series = report.series
-    about: dict[str, str]
+    about: dict[str, Any]
     terms, following = _formulas(series)
     if isinstance(series, LimitLaw):
         about = {"sector": series.sector, "limit": str(series.limit)}
     else:
-        about = {"transition": series.kind}
+        about = {"transition": series.kind, **({"phases": list(report.phases)} if report.phases else {})}
     return {
         "name": series.name,
         "meaning": series.meaning,

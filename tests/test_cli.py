@@ -298,7 +298,7 @@ def test_asymptotics_of_a_limit_that_is_named(document):
 
 def test_asymptotics_without_parameters_have_no_empty_list(run):
     code, out, _ = run(*MAGNET, "spinodal", "--limit", "T=0", "--order", "2", "--upto", "10")
-    assert (code, out.splitlines()[0]) == (0, "classical/curie-weiss-in-field, spinodal: spinodal as T = 0+")
+    assert (code, out.splitlines()[0]) == (0, "classical/curie-weiss-in-field, spinodal: spinodal of up as T = 0+")
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_declared_limits_are_shown_without_an_option(run, document):
     code, found = document("asymptotics", "classical/landau-6", "--upto", "1e3")
     assert (code, found["status"]) == (0, "ok")
     assert [quantity["name"] for quantity in found["quantities"]] == ["coexistence", "spinodal", "x"]
-    words = "minimum (x) as a = 0-: below the tricritical point, beta = 1/4"
+    words = "minimum (x) of ordered as a = 0-: below the tricritical point, beta = 1/4"
     assert (found["quantities"][2]["meaning"], found["quantities"][2]["setup"]) == (words, {"b": "0"})
     code, found = document("asymptotics", "classical/curie-weiss", "m", "--order", "1", "--upto", "10")
     assert [len(quantity["terms"]) for quantity in found["quantities"]] == [1, 1]

@@ -170,7 +170,8 @@ def read(path: Path) -> Certificate:
     try:
         if path.stat().st_size > _LARGEST:
             raise CertificateError(f"{path} is larger than a certificate may be ({_LARGEST // 10**6} MB)")
-        body = json.loads(path.read_text(encoding="utf-8"), parse_float=_refused, parse_constant=_refused)
+        text = path.read_text(encoding="utf-8")
+        body = json.loads(text, parse_float=_refused, parse_constant=_refused, object_pairs_hook=_once)
     except OSError as error:
         raise CertificateError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -196,8 +197,18 @@ def _refused(text: str) -> None:
     raise ValueError(f"{text[:20]} is a number that is not written as a string")
 
 
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A table whose keys are written once: of two, a reader and a program may take different ones."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is written twice")
+    return found
+
+
 def _parsed(body: Mapping[str, Any]) -> Certificate:
     source = body.get("source")
+    if _of(int, body["digits"]) < 1:
+        raise ValueError(f"{body['digits']} is no number of digits")
     if (":" in _text(body["theory"])) != (source is not None):
         raise ValueError("a module, whose code is not run, and nothing else goes with the text of an action")
     return Certificate(
@@ -234,7 +245,9 @@ def _box(entries: Sequence[Mapping[str, Any]]) -> Box:
 
 
 def _text(value: object) -> str:
-    return _of(str, value)
+    text = _of(str, value)
+    text.encode()  # which half of a pair of surrogates is refused by
+    return text
 
 
 def _of(kind: type[Kept], value: object) -> Kept:

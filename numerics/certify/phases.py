@@ -5,19 +5,22 @@ r"""To which of a theory's phases a point in a box belongs, by the theory's own 
 A phase with a condition is told by it: it holds, or fails, for every point of the box. Phases without one are told by the
 order of the minima; where there are not as many minima in the theorem as phases, by the softest points, which are found in
 numbers (`numerics.phases`).
+
+A condition such as ``a == 0`` no box proves, a symmetry does: its equations hold at the image of a point, too, so that the
+only root in a box that is its own image lies where the symmetry moves nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import mpmath
 from mpmath import mpf
-from sympy import And, Basic, Eq, Ne, Not, Or
+from sympy import And, Basic, Eq, Expr, Ne, Not, Or, Rational, Symbol, solve
 from sympy.core.relational import Relational
 
 from numerics.balls import Ball
-from numerics.certify.claims import KINDS, resting
+from numerics.certify.claims import KINDS, mirror, resting
 from numerics.certify.intervals import Box, ProofError, ball_of, balls
 from numerics.certify.theorem import Stage
 from numerics.phases import names
@@ -58,11 +61,11 @@ def _by_condition(stage: Stage, box: Box, driving: Box) -> str | None:
     short = all(max(abs(value.p), value.q) < _LONG for value in middle)
     if short and resting(action, stage.landscape.setup, middle) is not None:  # the only root in the box is its middle
         place = [ball_of(value) for value in middle]
-    at = [*place, *balls(driving)]
+    at, kept = [*place, *balls(driving)], _kept(stage, box)
     for phase in action.phases:
         if phase.where is None:
             continue
-        holds = _holds(stage, phase.where, at)
+        holds = _holds(stage, phase.where, at, kept)
         if holds is None:
             raise ProofError(f"it is not proven whether a point belongs to the phase {phase.name}")
         if holds:
@@ -70,18 +73,39 @@ def _by_condition(stage: Stage, box: Box, driving: Box) -> str | None:
     return None
 
 
-def _holds(stage: Stage, condition: Basic, at: Sequence[Ball]) -> bool | None:
+def _kept(stage: Stage, box: Box) -> Mapping[Symbol, Expr]:
+    """What order parameters are at the root in a box that symmetries map to itself, in terms of the others.
+
+    The equations of the `NAMED` kinds are those of a point's image, too, and there is one root in the box.
+    """
+    variables = stage.landscape.action.variables
+    middles = {variable: side.rational for variable, side in zip(variables, box, strict=True)}
+    radii = {variable: Rational(*side.radius.as_integer_ratio()) for variable, side in zip(variables, box, strict=True)}
+    still: list[Expr] = []
+    for symmetry in stage.landscape.action.symmetries:
+        if mirror(symmetry, variables) is None:
+            continue
+        images = {variable: symmetry.image.get(variable, variable) for variable in variables}
+        reach = {v: sum(abs(image.diff(u)) * radius for u, radius in radii.items()) for v, image in images.items()}
+        if reach == radii and all(image.subs(middles, simultaneous=True) == middles[v] for v, image in images.items()):
+            still += [image - variable for variable, image in images.items()]
+    found = solve(still, variables, dict=True) if any(still) else []
+    return found[0] if found else {}
+
+
+def _holds(stage: Stage, condition: Basic, at: Sequence[Ball], kept: Mapping[Symbol, Expr]) -> bool | None:
     """Whether a condition holds over balls; ``None`` where they do not tell."""
     if isinstance(condition, And | Or):
-        parts = [_holds(stage, part, at) for part in condition.args]
+        parts = [_holds(stage, part, at, kept) for part in condition.args]
         decisive = isinstance(condition, Or)
         return decisive if decisive in parts else None if None in parts else not decisive
     if isinstance(condition, Not):
-        inner = _holds(stage, condition.args[0], at)
+        inner = _holds(stage, condition.args[0], at, kept)
         return None if inner is None else not inner
     if not isinstance(condition, Relational):
         return bool(condition)
-    return _sign(condition, stage.derivatives(condition.lhs - condition.rhs, at, (((), 0),))[()])
+    difference = (condition.lhs - condition.rhs).subs(kept, simultaneous=True)
+    return _sign(condition, stage.derivatives(difference, at, (((), 0),))[()])
 
 
 def _sign(condition: Relational, ball: Ball) -> bool | None:

@@ -3,7 +3,7 @@ r"""From transitions and stationary points that were found to theorems about the
 .. math:: y_0 \;\xrightarrow{\text{Newton}}\; y \;\to\; Y = y \pm 10^{-N} \;\to\; K(Y) \subset Y
 
 What was found is a start and no more: it is polished on the equations of the claim, wrapped in a box of the radius asked
-for, and proven there.
+for, and proven there. What the verification would refuse is not written.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from numerics.certify.theorem import (
     precision,
     regions,
 )
+from numerics.certify.verify import confirmed
 from numerics.cover import cover
 from numerics.landscape import Landscape
 from numerics.points import Number, PhasePoint, Point, Points, Status, Transition, TransitionKind, Transitions
@@ -78,7 +79,7 @@ def certified_transitions(
             progress(f"proving {entry.title}")
         try:
             full = entry if isinstance(action, EffectiveAction) else _in_full(landscape, action, entry)
-            result = _transition(landscape, full, digits)
+            result = confirmed(landscape, _transition(landscape, full, digits), digits)
         except ProofError as error:
             notes.append(f"{entry.title} is not proven: {error}")
             entries.append(entry)
@@ -116,7 +117,7 @@ def certified_points(
         if not inner:
             raise ProofError("there is no stationary point")
         theorem = _points(landscape, inner, digits)
-        proven = [established(landscape, theorem, PROOF)]
+        proven = [confirmed(landscape, established(landscape, theorem, PROOF), digits)]
     except ProofError as error:
         unproven = replace(found, notes=(*found.notes, f"not proven: {error}"), status=_status(found.status, False))
         return unproven, certificate(landscape, [], digits)
@@ -141,7 +142,7 @@ def certified_solutions(
             progress(f"proving the solution {point.name}")
         try:
             theorem = Theorem(POINTS, (SOLUTION,), (), (_solution(landscape, evolution, point, digits),), lowest=False)
-            proven.append(established(landscape, theorem, PROOF))
+            proven.append(confirmed(landscape, established(landscape, theorem, PROOF), digits))
             points.append(_improved_point(landscape, theorem, point, theorem.others[0], digits))
         except ProofError as error:
             notes.append(f"the solution {point.name} is not proven: {error}")

@@ -29,14 +29,14 @@ from numerics.certify.certificate import VERSIONS, Certificate, CertificateError
 from numerics.certify.claims import KINDS, LEVELS
 from numerics.certify.intervals import ProofError, power_of_ten
 from numerics.certify.methods import VERIFICATION
-from numerics.certify.phases import refuse_phases
+from numerics.certify.phases import NAMED, refuse_phases
 from numerics.certify.theorem import POINTS, SOLUTION, Proven, Stage, Theorem, established, precision
 from numerics.landscape import Landscape, hessian
 from numerics.newton import negative_eigenvalues
 from numerics.phases import names
 from numerics.points import Kind
 
-__all__ = ["Verdict", "as_json", "as_text", "other_versions", "verified"]
+__all__ = ["Verdict", "as_json", "as_text", "confirmed", "other_versions", "verified"]
 
 _NAMING = 60
 """Digits at which points are told apart to be named."""
@@ -67,18 +67,30 @@ def verified(
     for each in found.theorems:
         if progress is not None:
             progress(f"verifying {each.theorem.kind}")
-        seen = None
-        try:
-            _refuse_shape(each, action, found.digits)
-            _refuse_names(each.theorem, landscape)
-            with ctx.workprec(precision([each.theorem.box])):
-                refuse_phases(Stage(landscape, each.theorem, VERIFICATION.derivatives(landscape)))
-            again = established(landscape, each.theorem, VERIFICATION).sentences
-            refused = None if again == each.sentences else f"what is proven is: {'; '.join(again)}"
-            seen = seen_again(found, each, list(map(str, action.variables)), action.control.name)
-        except ProofError as error:
-            refused = str(error)
-        yield Verdict(each, refused, seen)
+        yield _verdict(found, landscape, each)
+
+
+def confirmed(landscape: Landscape, proven: Proven, digits: int) -> Proven:
+    """What whoever writes a certificate may put there; raises `ProofError` where it would be refused."""
+    verdict = _verdict(certificate(landscape, [proven], digits), landscape, proven)
+    if verdict.refused is not None:
+        raise ProofError(f"the verification refuses it: {verdict.refused}")
+    return proven
+
+
+def _verdict(found: Certificate, landscape: Landscape, each: Proven) -> Verdict:
+    action, seen = landscape.action, None
+    try:
+        _refuse_shape(each, action, found.digits)
+        _refuse_names(each.theorem, landscape)
+        with ctx.workprec(precision([each.theorem.box])):
+            refuse_phases(Stage(landscape, each.theorem, VERIFICATION.derivatives(landscape)))
+        again = established(landscape, each.theorem, VERIFICATION).sentences
+        refused = None if again == each.sentences else f"what is proven is: {'; '.join(again)}"
+        seen = seen_again(found, each, list(map(str, action.variables)), action.control.name)
+    except ProofError as error:
+        refused = str(error)
+    return Verdict(each, refused, seen)
 
 
 def _landscape(found: Certificate, action: EffectiveAction) -> Landscape:
@@ -159,7 +171,8 @@ def as_text(found: Certificate, action: EffectiveAction, verdicts: Sequence[Verd
     for verdict in verdicts:
         theorem = verdict.proven.theorem
         state = "proven again" if verdict.refused is None else f"REFUSED: {verdict.refused}"
-        lines += ["", f"{theorem.kind} ({', '.join(theorem.names)}): {state}"]
+        called = "" if theorem.kind in (*NAMED, POINTS) else "called "  # which nothing is proven about
+        lines += ["", f"{theorem.kind} ({called}{', '.join(theorem.names)}): {state}"]
         lines += [f"  {name} = {side}" for name, side in zip(labels(action, theorem), theorem.box, strict=False)]
         for box in theorem.others:
             places = zip(action.variables, box, strict=False)

@@ -12,6 +12,8 @@ import pytest
 from flint import arb, arb_mat, ctx
 from sympy import (
     Abs,
+    And,
+    Eq,
     Heaviside,
     LambertW,
     Max,
@@ -46,8 +48,10 @@ from sympy import (
     tanh,
 )
 
+from derive.action import Phase, Symmetry
 from derive.catalogue import find
 from derive.copy_head import linear, softmax
+from derive.files.theory import parsed
 from numerics.certify.certificate import CertificateError, read, written
 from numerics.certify.intervals import Interval, ProofError, interval_newton, krawczyk
 from numerics.certify.methods import PROOF, VERIFICATION
@@ -58,6 +62,7 @@ from numerics.certify.verify import verified
 from numerics.emit import EmissionError, emit
 from numerics.jets import indices, jet
 from numerics.landscape import Landscape
+from numerics.points import Status, Transitions
 from numerics.stationary import minima
 from numerics.transitions import transitions
 from tests.numerics import zoo
@@ -554,3 +559,92 @@ def test_functions_with_kinks_are_refused_by_name(term):
     action = zoo.action(x**2 / 2 - zoo.a * x + term, (zoo.box(x, 20),))
     with pytest.raises(UncertifiableError, match=type(term).__name__):
         refuse_uncertifiable(action)
+
+
+COMPETING = """
+[theory]
+name = "competing"
+summary = "two order parameters that exclude each other"
+action = "g/2*(a^2 - b^2) - (a^2 + b^2)/2 + (a^4 + b^4)/4 + a^2*b^2"
+window = [-2, 2]
+[control.g]
+meaning = "asymmetry"
+lower = -3
+upper = 3
+[order_parameters.a]
+meaning = "first"
+lower = -3
+upper = 3
+[order_parameters.b]
+meaning = "second"
+lower = -3
+upper = 3
+[[symmetries]]
+name = "a -> -a"
+image = { a = "-a" }
+[[symmetries]]
+name = "b -> -b"
+image = { b = "-b" }
+[[phases]]
+name = "first"
+where = "a > 0 and b == 0"
+[[phases]]
+name = "second"
+where = "b > 0 and a == 0"
+"""
+
+
+@pytest.fixture(scope="module")
+def competing():
+    action = parsed(COMPETING, "here").problem
+    return action, *certified(action, 15)
+
+
+def test_that_an_order_parameter_vanishes_is_proven_by_its_symmetry(competing, tmp_path):
+    action, found, certificate = competing
+    assert [entry.kind for entry in found if not entry.certified] == []
+    (theorem,) = [each.theorem for each in certificate.theorems if each.theorem.kind == "coexistence"]
+    assert theorem.names == ("first", "second")
+    assert refusals(action, certificate, tmp_path) == [None] * len(certificate.theorems)
+
+
+def test_beside_the_mirror_nothing_vanishes_by_symmetry(competing, tmp_path):
+    action, _, certificate = competing
+    (place,) = [k for k, each in enumerate(certificate.theorems) if each.theorem.kind == "coexistence"]
+
+    def beside(document):
+        side = document["theorems"][place]["box"][1]
+        assert (side["name"], side["value"]) == ("b_1", "0")
+        side["value"] = "1E-20"
+
+    assert (
+        "not proven whether a point belongs to the phase first"
+        in refusals(action, certificate, tmp_path, beside)[place]
+    )
+
+
+def test_points_on_a_diagonal_that_a_symmetry_keeps_belong_to_its_phase():
+    x, y = zoo.x, zoo.y
+    value = (x - y) ** 2 / 2 + (x + y) ** 4 / 4 - (x + y) ** 2 / 2 - zoo.a * (x + y)
+    action = replace(
+        zoo.action(value, (zoo.box(x, 3), zoo.box(y, 3))),
+        symmetries=(Symmetry("swap", {x: y, y: x}),),
+        phases=(Phase("up", And(Eq(x, y), x > 0)), Phase("down", And(Eq(x, y), x < 0))),
+    )
+    setup = action.setup({})
+    entry = next(each for each in transitions(action, setup, 15) if each.kind == "spinodal")
+    found, certificate = certified_transitions(action, setup, Transitions((entry,)), 15)
+    assert found.entries[0].certified
+    assert not any(verdict.refused for verdict in verified(certificate, action))
+
+
+def test_what_would_be_refused_is_not_written(monkeypatch):
+    def refused(stage):
+        raise ProofError("another phase")
+
+    monkeypatch.setattr("numerics.certify.verify.refuse_phases", refused)
+    action = zoo.landau_six()
+    found, certificate = certified(action, 15)
+    assert certificate.theorems == ()
+    assert found.status is Status.UNPROVEN
+    assert any("the verification refuses it: another phase" in note for note in found.notes)

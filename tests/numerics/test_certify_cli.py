@@ -249,3 +249,36 @@ def test_the_certificate_of_a_module_is_verified_without_it(run, monkeypatch, tm
     resealed("well.json", lambda document: document.update(source=document["source"].replace("x**2/2", "x**2/3")))
     code, _, err = run("verify", "well.json")
     assert (code, "about another action" in err) == (2, True)
+
+
+def unwritable(document):
+    document["theorems"][0]["names"] = ["\ud800"]
+
+
+def without_digits(document):
+    document["digits"] = -(10**9)
+
+
+@pytest.mark.parametrize("change", [unwritable, without_digits])
+def test_what_no_certificate_says_is_no_certificate(run, change):
+    run("minima", *SOFTMAX, "P=330", "--certify", "--out", "points.json")
+    resealed("points.json", change)
+    code, out, err = run("verify", "points.json")
+    assert (code, out) == (2, "")
+    assert "is no certificate of schema 1" in err
+
+
+def test_a_key_that_is_written_twice_is_refused(run):
+    run("minima", *SOFTMAX, "P=330", "--certify", "--out", "points.json")
+    file = Path("points.json")
+    file.write_text(file.read_text().replace('"theory":', '"theory": "another", "theory":'))
+    code, out, err = run("verify", "points.json")
+    assert (code, out) == (2, "")
+    assert "a key is written twice" in err
+
+
+def test_names_that_nothing_is_proven_about_are_called_so(run):
+    run("transitions", *SOFTMAX, "--certify", "--out", "t.json")
+    out = run("verify", "t.json")[1]
+    assert "critical-end-point (called critical): proven again" in out
+    assert "spinodal (copy): proven again" in out

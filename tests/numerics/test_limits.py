@@ -381,7 +381,7 @@ def test_powers_of_the_large_variable_are_not_lost() -> None:
     """Where 1 - T = e^(-10^59) the magnetisation is lost against one, and any number passes for it."""
     action = find("classical/curie-weiss").action()
     problem = quantity(action, "minimum", {}, Limit.parsed(action, "T=1-"), "m")
-    system = limits._Posed(problem, [mpf(1)], Integer(1), {}).system
+    system = limits._Posed(problem, [mpf(1)], Integer(1), {}, (), ()).system
     level = mpf(10) ** 59
     assert not limits._pinned(system, level, [mpmath.exp(-level / 2)], set())
     moderate = mpf(20)
@@ -390,3 +390,23 @@ def test_powers_of_the_large_variable_are_not_lost() -> None:
             system(mpmath.exp(moderate)), [mpmath.sqrt(3) * mpmath.exp(-moderate / 2)], [mpf(1)]
         ).values
     assert limits._pinned(system, moderate, root, set())
+
+
+def test_which_of_several_it_is_is_said_and_chosen() -> None:
+    first = report("classical/curie-weiss-in-field", "spinodal", "T=1-", order=1, upto=3)
+    assert first.phases == ("up",)
+    assert "of up as T = 1-" in first.series.meaning
+    assert any("at (1 - T) = 1e-2 there is also that of down (at 0.000668006)" in note for note in first.notes)
+    other = report("classical/curie-weiss-in-field", "spinodal", "T=1-", order=1, upto=3, phase="down")
+    assert other.phases == ("down",)
+    assert other.series.terms == tuple(-term for term in first.series.terms)
+
+
+def test_an_only_one_has_no_note() -> None:
+    found = report("classical/curie-weiss", "m", "T=1-", order=1, upto=3)
+    assert not any("--phase" in note for note in found.notes)
+
+
+def test_of_a_phase_that_has_none_it_is_said_which_have() -> None:
+    with pytest.raises(LimitError, match="of the phase 'ordered' near b = -2- to follow; there is that of disordered"):
+        report("classical/landau-6", "instability", "b=-2-", phase="ordered")
