@@ -14,11 +14,11 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from derive.action import SetupError
 from numerics.points import SolverError
@@ -26,12 +26,17 @@ from numerics.processes import afresh, surviving
 from numerics.scan import Spread, blank, blocks, made_with, solved_together
 
 if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as DaskFuture
+
     from derive.action import Setup
     from derive.state_evolution import Problem
     from numerics.points import Points, Transitions
     from numerics.store import Record
 
 __all__ = ["Work", "by_processes", "engine", "on_cluster"]
+
+R = TypeVar("R")
 
 _AHEAD = 4
 """Blocks of points that wait at each worker, so that it need not wait for a disk."""
@@ -95,8 +100,12 @@ def on_cluster(problem: Problem, work: Work, address: str) -> Spread:
 
     @contextmanager
     def pool() -> Iterator[Executor]:
-        with Client(address, timeout=_PATIENCE, set_as_default=False) as client:
-            yield client.get_executor(pure=False)
+        try:
+            client = Client(address, timeout=_PATIENCE, set_as_default=False)
+        except OSError:
+            raise CancelledError from None  # it was there when the sweep began
+        with client:
+            yield _Cluster(client)
 
     try:
         with Client(address, timeout=_PATIENCE, set_as_default=False) as client:
@@ -106,6 +115,36 @@ def on_cluster(problem: Problem, work: Work, address: str) -> Spread:
     if not threads:
         raise SetupError(f"the Dask scheduler at {address} has no workers")
     return partial(_spread, problem, work, pool, _AHEAD * threads, (KilledWorker,), _GIVEN_UP)
+
+
+class _Cluster(Executor):
+    """A Dask client as an executor: a result that has come counts, even where its worker is lost right behind it.
+
+    Dask's own executor looks at the state of the task then, and takes the result for an exception of the task. A result
+    that is lost before it has come is `BrokenExecutor`, as of a process that is killed: its points are solved again.
+    """
+
+    def __init__(self, client: Client) -> None:
+        assert client.loop is not None  # it has been started
+        self._client, self._loop = client, client.loop
+
+    def submit(self, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
+        sent, answer = self._client.submit(function, *args, pure=False, **kwargs), Future[R]()
+        self._loop.add_callback(_answered, sent, answer)
+        return answer
+
+
+async def _answered(sent: DaskFuture[R], answer: Future[R]) -> None:
+    """Waits for what was ``sent`` on the client's loop, as others wait; holding it keeps it at the scheduler."""
+    try:
+        answer.set_result(await sent)
+    except BaseException as error:
+        if sent.status == "error":  # the function's own
+            answer.set_exception(error)
+        elif sent.status == "cancelled" or isinstance(error, OSError):  # the connection to the scheduler has broken
+            answer.set_exception(CancelledError())
+        else:
+            answer.set_exception(BrokenExecutor("the result was lost with its worker"))
 
 
 def _spread(

@@ -16,9 +16,11 @@ features A X of all sequences need no exponential per entry of the attention and
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from sympy import Expr
@@ -34,12 +36,14 @@ __all__ = ["CopyHead", "Replica", "Task", "copied", "merged", "one_hot", "replic
 _ATTENTIONS = ("linear", "softmax")
 _PHASES = ("zero", "copy")
 _MEMORY = 2 * 1024**3
-_FEATURES, _MOMENTS, _SCORES, _TABLES = 8, 4, 1, 6
-"""Numbers that a gradient needs for each feature, moment and score of a sequence, and each entry of a table: measured."""
+_FEATURES, _MOMENTS, _SCORES, _TABLES = 8, 4, 2, 6
+"""Numbers that a gradient needs for each feature and moment of a sequence, score of a block, and entry of a table: measured."""
 _AGAIN = 3
 """How much more a sequence takes in a chunk that is calculated again: measured."""
 _INDICES = 16
 """Bytes of indices for each token."""
+_BLOCK = defaultdict(lambda: 2**24, cpu=2**17)
+"""Entries of the attention that are there at once, for each kind of device: what a cache holds, of a CPU."""
 
 
 @dataclass(frozen=True)
@@ -188,12 +192,76 @@ def weights(task: Task, scores: Tensor) -> tuple[Tensor, Tensor]:
 def features(task: Task, by_token: Tensor, by_place: Tensor, rows: Tensor, X: Tensor) -> Tensor:
     """A X of every sequence, (sequences, L, V); ``rows`` says for each query in which row of the tables it looks."""
     looked_up = by_token.reshape(-1, task.V).index_select(0, rows.flatten()).view(X.shape)
-    at_places = by_place.reshape(-1, task.L).index_select(0, rows.flatten()).view(*rows.shape, task.L)
-    pooled = at_places @ X
+    pooled = _applied(_Pooled, by_place.reshape(-1, task.L), rows, X)
     if task.attention == "linear":
         return looked_up * X.sum(1, keepdim=True) + pooled
     product = looked_up * pooled
-    return product / product.sum(-1, keepdim=True)
+    return product * product.sum(-1, keepdim=True).reciprocal()
+
+
+class _Pooled(torch.autograd.Function):
+    """The rows of a table that ``rows`` names, times X: (sequences, L, V), linear in the table.
+
+    Entries for every pair of places exist for a few sequences at a time only, in the cache, and never twice: autograd by
+    itself would fill a table with zeros for each part and add it to the others.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor, X: Tensor) -> Tensor:
+        ctx.save_for_backward(rows, X)
+        ctx.entries = len(table)
+        pooled = X.new_empty(X.shape)
+        for some, x, into in zip(*_blocks(rows, X, pooled), strict=True):
+            at_places = table.index_select(0, some.flatten()).view(*some.shape, -1)
+            into.copy_((x.mT.contiguous() @ at_places.mT).mT)  # in this layout a half faster than the product itself
+        return pooled
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return _applied(_Unpooled, gradient, *ctx.saved_tensors, ctx.entries), None, None
+
+
+class _Unpooled(torch.autograd.Function):
+    """The transpose of `_Pooled`, which is the transpose of this one in turn."""
+
+    @staticmethod
+    def forward(ctx: Any, pooled: Tensor, rows: Tensor, X: Tensor, entries: int) -> Tensor:
+        ctx.save_for_backward(rows, X)
+        table = X.new_zeros(entries, X.shape[1])
+        for some, x, gradient in zip(*_blocks(rows, X, pooled), strict=True):
+            table.index_add_(0, some.flatten(), (gradient @ x.mT).flatten(0, 1))
+        return table
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        return _applied(_Pooled, gradient, *ctx.saved_tensors), None, None, None
+
+
+class _Gram(torch.autograd.Function):
+    """Phi^T Phi; its gradient is one product, of which autograd would make two."""
+
+    @staticmethod
+    def forward(ctx: Any, phi: Tensor) -> Tensor:
+        ctx.save_for_backward(phi)
+        return phi.mT @ phi
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (phi,) = ctx.saved_tensors
+        product: Tensor = phi @ (gradient + gradient.mT)
+        return product
+
+
+def _applied(function: type[torch.autograd.Function], *arguments: Any) -> Tensor:
+    result: Tensor = function.apply(*arguments)  # type: ignore[no-untyped-call]  # torch does not say what it is
+    return result
+
+
+def _blocks(rows: Tensor, *others: Tensor) -> list[tuple[Tensor, ...]]:
+    """Parts of a few sequences."""
+    L = rows.shape[1]
+    size = max(1, _BLOCK[rows.device.type] // L**2)
+    return [torch.split(whole, size) for whole in (rows, *others)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +324,9 @@ class CopyHead:
         L, V, number = self.task.L, self.task.V, torch.finfo(self.dtype).bits // 8
         data = sum(replica.P for replica in self.replicas) * L * (V * number + _INDICES)
         tables = _TABLES * len(self.replicas) * L * V * (V + L) * number
-        return data + tables, (_FEATURES * L * V + _MOMENTS * V * V + _SCORES * L * L) * number
+        block = _SCORES * max(_BLOCK[self.device.type], L * L) * number
+        moments = _MOMENTS * V * V if len(self.replicas) > 1 else 0  # of one replica there are those of all sequences
+        return data + tables + block, (_FEATURES * L * V + moments) * number
 
     def about(self) -> dict[str, str]:
         """What a checkpoint is made for: all that its numbers depend on."""
@@ -293,20 +363,27 @@ class CopyHead:
         rows, X, owner = self._rows, self._X, self.owner
         if among is not None:
             rows, X, owner = rows[among], X[among], owner[among]
-        parts = [torch.split(whole, self.at_once) for whole in (rows, X, owner)]
-        if len(parts[0]) == 1:
-            both = self._moments(*head, rows, X, owner)
-        else:
-            both = sum(
-                checkpoint(self._moments, *head, *part, use_reentrant=False, preserve_rng_state=False)
-                for part in zip(*parts, strict=True)
-            )
-        return both[..., : self.task.V], both[..., self.task.V :]
+        again = self.at_once < len(X)
+        size = self.at_once if again else max(1, max(_BLOCK[X.device.type], head[1].numel()) // X[0].numel())
+        C, B = theta.new_zeros(2, len(self.replicas), self.task.V, self.task.V)
+        for part in zip(*(torch.split(whole, size) for whole in (rows, X, owner)), strict=True):
+            if again:
+                c, b = checkpoint(self._moments, *head, *part, use_reentrant=False, preserve_rng_state=False)
+            else:
+                c, b = self._moments(*head, *part)
+            C, B = C + c, B + b
+        return C, B
 
-    def _moments(self, by_token: Tensor, by_place: Tensor, rows: Tensor, X: Tensor, owner: Tensor) -> Tensor:
-        phi = features(self.task, by_token, by_place, rows, X)
-        both = phi.mT @ torch.cat([phi, X.roll(self.task.shift, 1)], dim=-1)
-        return both.new_zeros(len(self.replicas), *both.shape[1:]).index_add(0, owner, both)
+    def _moments(
+        self, by_token: Tensor, by_place: Tensor, rows: Tensor, X: Tensor, owner: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        V, phi = self.task.V, features(self.task, by_token, by_place, rows, X)
+        empty, flat = phi.new_zeros(len(self.replicas), V, V), phi.flatten(0, 1)
+        copied = owner[:, None] * V + rows.roll(self.task.shift, 1) % V
+        B = empty.flatten(0, 1).index_add(0, copied.flatten(), flat).view_as(empty).mT
+        if len(self.replicas) == 1:
+            return _applied(_Gram, flat)[None], B
+        return empty.index_add(0, owner, _applied(_Gram, phi)), B
 
     def energy(self, theta: Tensor) -> Tensor:
         """The energy of every replica, relative to zero attention, W integrated out unless it is in the state."""

@@ -13,6 +13,7 @@ from simulate.copy_head_observables import population_loss
 from simulate.optimise import Adam, polish
 from simulate.run import drive, hessian_product, value_and_gradient
 from tests.bench.clock import best
+from tests.bench.speed import LARGE, bound, ceilings
 from tests.simulate.heads import head
 
 SIZE = {"L": 32, "V": 8, "P": 400}
@@ -62,6 +63,18 @@ def bench_gradient_from_one_hot_vectors(benchmark):
 def bench_gradient_of_eight_seeds(benchmark):
     made, theta = problem(seeds=SEEDS)
     benchmark(value_and_gradient, made.energy, theta)
+
+
+def bench_large_step(benchmark):
+    """A step at L = 128, V = 32, P = 2000 against the least time that it could take, both ceilings measured here."""
+    torch.set_num_threads(1)
+    flops, bandwidth = ceilings()
+    made = head(**LARGE)
+    theta = made.begin("copy")
+    benchmark.pedantic(value_and_gradient, (made.energy, theta), rounds=1)
+    share = bound(LARGE, flops, bandwidth) / best(lambda: value_and_gradient(made.energy, theta), 3)
+    benchmark.extra_info["share of the bound"] = share
+    assert share >= 0.3
 
 
 def bench_hessian_product(benchmark):

@@ -1,6 +1,7 @@
 """Sweeps on several processes, and what happens to them: killed, out of disk, damaged; nothing is lost nor twice there."""
 
 import ast
+import asyncio
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -425,6 +427,36 @@ def test_a_point_that_kills_every_worker_of_a_cluster_is_given_up(cluster, tmp_p
     assert [(record.inputs["a"], record.status.partition(",")[0]) for record in store.failures()] == [
         ("1/11", "failed: the scheduler gave it up")
     ]
+
+
+@pytest.mark.parametrize(
+    ("status", "raised", "told"),
+    [
+        ("lost", None, None),  # its worker went right behind the result
+        ("finished", None, None),
+        ("error", ZeroDivisionError("of the task"), ZeroDivisionError),
+        ("error", OSError("of the task"), OSError),
+        ("cancelled", RuntimeError("no scheduler"), CancelledError),
+        ("finished", OSError("connection reset"), CancelledError),
+        ("lost", RuntimeError("gone"), BrokenExecutor),
+    ],
+    ids=str,
+)
+def test_what_a_cluster_answers_counts_by_what_has_come(status, raised, told):
+    class Sent:
+        def __await__(self):
+            if raised is not None:
+                raise raised
+            return "records"
+            yield
+
+    sent, answer = Sent(), Future()
+    sent.status = status
+    asyncio.run(sweep._answered(sent, answer))
+    if told is None:
+        assert answer.result(0) == "records"
+    else:
+        assert type(answer.exception(0)) is told
 
 
 def test_where_there_is_no_scheduler(tmp_path, monkeypatch):

@@ -11,8 +11,9 @@ import torch
 
 from derive.action import SetupError
 from derive.copy_head.model import Model
+from simulate import copy_head
 from simulate.copy_head import CopyHead, Replica, merged, replicas, sequences, task
-from simulate.run import BudgetError, threads, value_and_gradient
+from simulate.run import BudgetError, hessian_product, threads, value_and_gradient
 from tests.simulate.heads import explicit_features, head, setup
 
 ATTENTIONS = ("linear", "softmax")
@@ -79,6 +80,21 @@ def test_neither_chunks_nor_the_batch_change_a_result(attention):
     for row, replica in enumerate(whole.replicas):
         alone = value_and_gradient(replace(whole, replicas=(replica,)).energy, theta[row : row + 1])
         torch.testing.assert_close(alone, (energy[row : row + 1], gradient[row : row + 1]), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=str)
+def test_the_blocks_of_the_attention_change_nothing(attention, seeds, monkeypatch):
+    """Neither of value and gradient, nor of second derivatives, against differences of the gradient."""
+    problem = head(attention, L=5, V=3, P=11, seeds=seeds, T="1/10")
+    theta, way = states(problem), states(problem, seed=1)
+    before = value_and_gradient(problem.energy, theta), hessian_product(problem.energy, theta, way)
+    step = 1e-5
+    ends = [value_and_gradient(problem.energy, theta + sign * step * way)[1] for sign in (1, -1)]
+    torch.testing.assert_close(before[1], (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-7)
+    monkeypatch.setitem(copy_head._BLOCK, "cpu", 60)  # two sequences
+    after = value_and_gradient(problem.energy, theta), hessian_product(problem.energy, theta, way)
+    torch.testing.assert_close(after, before, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
@@ -184,7 +200,7 @@ BAD = {
     "mini-batch too large": (lambda: head(joint=True).minibatch(5), SetupError, "from 1 to 4"),
     "chunk zero": (lambda: head(chunk=0), SetupError, "at least 1 sequence"),
     "no memory for the data": (lambda: head(L=64, V=8, P=10**9), BudgetError, "GiB"),
-    "no memory for the chunk": (lambda: head(L=256, V=8, P=10**4, chunk=10**4), BudgetError, "chunk="),
+    "no memory for the chunk": (lambda: head(L=256, V=8, P=10**5, chunk=10**5), BudgetError, "chunk="),
 }
 
 
