@@ -12,9 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-import mpmath
 from flint import arb
-from mpmath import mpf
+from mpmath import libmp, mp, mpf
 
 from numerics.emit import Emitted
 from numerics.emit.arb import ANYTHING, NAMESPACE
@@ -61,6 +60,6 @@ def sign(value: arb) -> int | None:
 
 
 def number(value: arb) -> mpf:
-    """The midpoint of a ball."""
+    """The midpoint of a ball, without rounding."""
     mantissa, exponent = value.mid().man_exp()
-    return mpmath.ldexp(mpf(int(mantissa)), int(exponent))
+    return mp.make_mpf(libmp.from_man_exp(int(mantissa), int(exponent)))

@@ -260,7 +260,8 @@ class Atlas:
     def _alike(self, first: Segment, second: Segment) -> bool:
         """Whether two segments have the same ends, and the same action and slope between them."""
         tolerance, width = mpf(10) ** (-self.curve.digits // 2), first.high - first.low
-        if max(abs(first.low - second.low), abs(first.high - second.high)) > tolerance * width:
+        # A branch may end a short step before its pitchfork, whatever its digits.
+        if max(abs(first.low - second.low), abs(first.high - second.high)) > mpf("1e-6") * width:
             return False
         pairs = [(first.at(t), second.at(t)) for t in (first.low + width / 3, first.high - width / 3)]
         return all(
@@ -371,15 +372,17 @@ def survey(
 ) -> Atlas:
     """Cover, trace, enter crossings, and cover again between until nothing new is found, ``rounds`` times at most.
 
-    Branches are traced to ``digits`` digits.
+    Branches are traced to ``digits`` digits, and to more where these do not tell them from a bound of the domain.
     """
     dps = working_digits(landscape, (low, mpmath.sqrt(low * high) if low > 0 else (low + high) / 2, high))
-    dps += digits - RESOLUTION
-    with mpmath.workdps(dps):
+    with mpmath.workdps(dps + digits - RESOLUTION):
         count = _COVERS[min(landscape.n, 3)]
         inner = _places(low, high, count, "0.53")
         inner += _stretches(landscape, low, high, (*inner, low, high))
         covers = [_covered(landscape, control, progress) for control in (*inner, low, high)]
+        digits += max(_beside_bounds(landscape, found) for found in covers)
+    dps += digits - RESOLUTION
+    with mpmath.workdps(dps):
         frame = chart(landscape, low, high, covers)
         atlas = _traced(Atlas(landscape, frame, stationarity(landscape, frame, digits), (), 0, True, dps), covers)
         for _ in range(1, rounds):
@@ -392,6 +395,17 @@ def survey(
                 break
             count *= 2
     return atlas
+
+
+def _beside_bounds(landscape: Landscape, found: Cover) -> int:
+    """The digits that it takes to tell what was found from the bounds, where those of a branch are too few."""
+    box, nearest = landscape.box(found.control), mpf(1)
+    for root in found.roots:
+        with mpmath.workdps(root.dps):
+            gaps = (gap / (b - a) for x, (a, b) in zip(root.x, box, strict=True) for gap in (x - a, b - x))
+            nearest = min(nearest, *(gap for gap in gaps if gap > 0))
+    digits = -int(mpmath.log10(nearest))
+    return digits if digits > RESOLUTION // 2 else 0
 
 
 def _stretches(landscape: Landscape, low: mpf, high: mpf, known: Sequence[mpf]) -> list[mpf]:

@@ -127,15 +127,15 @@ def corrected(curve: Curve, base: Node, step: mpf) -> Node | None:
             if all(value == 0 for value in sight.residual):
                 return _node(sight, y, base)
             move = linear_solve([*sight.jacobian, list(base.tangent)], [*sight.residual, across])
+            size = max(abs(value) for value in move)
+            # The second bound keeps a wild step from being evaluated: exponentials of it may not fit into memory.
+            if not mpmath.isfinite(size) or size > last / 2 > tolerance or size > 1 + abs(step):
+                return None
+            y, last = [a - b for a, b in zip(y, move, strict=True)], size
+            if size * size < tolerance:
+                return _node(curve(y), y, base)
         except ArithmeticError:
             return None
-        size = max(abs(value) for value in move)
-        # The second bound keeps a wild step from being evaluated: exponentials of it may not fit into memory.
-        if not mpmath.isfinite(size) or size > last / 2 > tolerance or size > 1 + abs(step):
-            return None
-        y, last = [a - b for a, b in zip(y, move, strict=True)], size
-        if size * size < tolerance:
-            return _node(curve(y), y, base)
     return None
 
 

@@ -53,9 +53,7 @@ def cover(landscape: Landscape, control: mpf) -> Cover:
     """Find every stationary point at ``control``."""
     with mpmath.workdps(max(mpmath.mp.dps, COVER_DPS)):
         box = landscape.box(control)
-        walls = [order.edge for order in landscape.action.order_parameters]
-        # A little wider than the declared bounds, so that no point lies on them.
-        wide = [(a if wall else a - (b - a) / 64, b + (b - a) / 64) for (a, b), wall in zip(box, walls, strict=True)]
+        wide = _widened(landscape, control, box)
         scales = tuple(max(abs(a), abs(b)) for a, b in box)
         slopes = landscape.balls(control, 1)([ball(a).union(ball(b)) for a, b in wide])
         if any(slope.is_zero() for slope in slopes):  # a component that vanishes everywhere
@@ -63,6 +61,24 @@ def cover(landscape: Landscape, control: mpf) -> Cover:
         search = {1: on_a_line, 2: on_a_plane}.get(landscape.n, _space)
         roots, complete, isolated = search(landscape, control, wide)
     return Cover(control, tuple(roots), complete, scales, isolated)
+
+
+def _widened(landscape: Landscape, control: mpf, box: Sequence[tuple[mpf, mpf]]) -> list[tuple[mpf, mpf]]:
+    """The declared bounds and a little more, so that no point lies on them, but nothing beyond the domain of the action.
+
+    That ends at a wall, and where the slope has no finite value.
+    """
+    slopes, centre = landscape.balls(control, 1), [ball((a + b) / 2) for a, b in box]
+
+    def defined(place: int, end: mpf) -> bool:
+        return all(slope.is_finite() for slope in slopes([*centre[:place], ball(end), *centre[place + 1 :]]))
+
+    wide = []
+    for place, ((a, b), order) in enumerate(zip(box, landscape.action.order_parameters, strict=True)):
+        more = (b - a) / 64
+        low = a if order.edge or not defined(place, a) else a - more
+        wide.append((low, b + more if defined(place, b) else b))
+    return wide
 
 
 def _space(landscape: Landscape, control: mpf, box: Sequence[tuple[mpf, mpf]]) -> tuple[list[Root], bool | None, bool]:

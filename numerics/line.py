@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+import mpmath
 from flint import ctx
 from mpmath import mpf
 
 from numerics.balls import Ball, ball, number
 from numerics.cell import COVER_DPS, Chart, Place, Root, Side, bracket, signed, solved
+from numerics.emit.runtime import UndefinedError
 from numerics.landscape import Landscape
 
 __all__ = ["on_a_line"]
@@ -102,15 +104,24 @@ def _changes(landscape: Landscape, control: mpf, slopes: Callable[[Place], Place
 
     Where F' has no value either, it has no sign.
     """
-    if slopes((side[0],))[0].is_finite():
+    with ctx.workprec(_bits(side)):
+        finite = slopes((side[0],))[0].is_finite()
+    if finite:
         low, high = (signed(lambda end=end: slopes((end,))[:1], most=_RUNGS[-1][0])[0] for end in side)  # type: ignore[misc]
         on_wall = landscape.action.order_parameters[0].edge and number(side[0]) == landscape.box(control)[0][0]
         return bool((low < 0) != (high < 0) or (on_wall and low.contains(0)))
     try:
-        below, above = (landscape.slopes((number(end),), control)[(0,)] for end in side)
-    except ValueError:  # undefined, or not real
+        with mpmath.workprec(_bits(side)):
+            below, above = (landscape.slopes((number(end),), control)[(0,)] for end in side)
+    except UndefinedError:
         return False
     return bool((below < 0) != (above < 0))
+
+
+def _bits(side: Side) -> int:
+    """A precision that tells places in a cell apart, however close to its end the cell may be."""
+    size, width = max(map(abs, map(number, side))), number(side[1] - side[0])
+    return int(mpmath.mp.prec + max(0, mpmath.mag(size) - mpmath.mag(width)))
 
 
 def _dips(slopes: Callable[[Place], Place], side: Side) -> bool:
@@ -134,14 +145,15 @@ def _bracketed(landscape: Landscape, control: mpf, side: Side, monotone: bool = 
     def slope(t: mpf) -> mpf:
         return landscape.slopes(chart.point((t,)), control)[(0,)]
 
-    (low,), (high,) = chart.inverse((a,)), chart.inverse((b,))
-    width = abs(high - low)  # of a negative cell, the chart begins at the upper end
-    close = bracket(slope, low, high, width * mpf("1e-12"))
-    run = solved(landscape, control, chart, (close,), COVER_DPS)
-    if run is not None and not (monotone and run.index is None):
-        return run
-    x = chart.point((bracket(slope, low, high, width * mpf("1e-24")),))
-    return Root(x, (abs(x[0]) or b - a,), 0 if slope(high) > slope(low) else 1)
+    with mpmath.workprec(_bits(side)):
+        (low,), (high,) = chart.inverse((a,)), chart.inverse((b,))
+        width = abs(high - low)  # of a negative cell, the chart begins at the upper end
+        close = bracket(slope, low, high, width * mpf("1e-12"))
+        run = solved(landscape, control, chart, (close,), mpmath.mp.dps)
+        if run is not None and not (monotone and run.index is None):
+            return run
+        x = chart.point((bracket(slope, low, high, width * mpf("1e-24")),))
+        return Root(x, (abs(x[0]) or b - a,), 0 if slope(high) > slope(low) else 1, mpmath.mp.dps)
 
 
 def _cluster(

@@ -120,8 +120,8 @@ class Number:
     @property
     def bound(self) -> str:
         """An upper bound, of one digit, on the distance of `text` from the number: rounding and solver error."""
-        if mpmath.isnan(self.value):
-            return "nan"
+        if mpmath.isnan(self.value) or mpmath.isinf(self.error):
+            return "nan" if mpmath.isnan(self.value) else "inf"
         with mpmath.workprec(max(53, self.value.bc, self._exponent_bits()) + 64):
             off = abs(self.value - mpf(self.text)) + self.error
             if off == 0:

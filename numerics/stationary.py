@@ -18,8 +18,9 @@ from mpmath import mpf
 
 from numerics.cell import COVER_DPS, bracket
 from numerics.cover import Cover, Group, cover, groups
+from numerics.emit.runtime import UndefinedError
 from numerics.jets import Jet
-from numerics.landscape import Landscape, close, gradient, hessian
+from numerics.landscape import BoxError, Landscape, close, gradient, hessian
 from numerics.newton import Solution, System, eigen, refine
 from numerics.phases import names
 from numerics.points import Kind, Number, Point, Points, Stability, Status
@@ -54,16 +55,24 @@ def _written_digits(value: Rational | None) -> int:
 
 
 def _noise(landscape: Landscape, control: mpf, dps: int) -> mpf:
-    """The largest relative error that ``dps`` digits make in the gradient, over a few places in the box."""
+    """The largest relative error that ``dps`` digits make in the gradient, over a few places in the box.
+
+    Raises `BoxError` where the action has no value there.
+    """
     with mpmath.workdps(COVER_DPS):
         box = landscape.box(control)
     worst = mpf(0)
     for fraction in ("0.97", "0.61", "0.31", "0.07"):
         x = [low + (high - low) * mpf(fraction) for low, high in box]
-        with mpmath.workdps(dps):
-            coarse = landscape.slopes(x, control)
-        with mpmath.workdps(2 * dps):
-            fine = landscape.slopes(x, control)
+        try:
+            with mpmath.workdps(dps):
+                coarse = landscape.slopes(x, control)
+            with mpmath.workdps(2 * dps):
+                fine = landscape.slopes(x, control)
+        except UndefinedError as error:
+            names = (*landscape.action.variables, landscape.action.control.name)
+            place = ", ".join(f"{name} = {mpmath.nstr(v, 6)}" for name, v in zip(names, (*x, control), strict=True))
+            raise BoxError(f"{error}; at {place}, between the declared bounds, where the action must be real") from None
         for i in range(len(box)):
             size = abs(fine[(i,)]) + max(abs(fine[i, j]) * (b - a) for j, (a, b) in enumerate(box))
             worst = max(worst, abs(coarse[(i,)] - fine[(i,)]) / size if size else mpf(0))
@@ -158,12 +167,18 @@ def _derivative(landscape: Landscape, order: int, orders: Callable[..., Jet]) ->
 def measure(
     function: Callable[..., mpf], arguments: Sequence[mpf], errors: Sequence[mpf], dps: int, digits: int
 ) -> Number:
-    """``function(*arguments)`` with an error bound: what moving the arguments by their errors and fewer digits change."""
+    """``function(*arguments)`` with an error bound: what moving the arguments by their errors and fewer digits change.
+
+    Where it is not defined that far from them, nothing is known of it.
+    """
     with mpmath.workdps(dps):
         value = function(*arguments)
         moved = [a + e for a, e in zip(arguments, errors, strict=True)]
     with mpmath.workdps(dps - 5):
-        other = function(*(+argument for argument in moved))
+        try:
+            other = function(*(+argument for argument in moved))
+        except UndefinedError:
+            return Number(value, mpmath.inf, digits)
     with mpmath.workdps(dps):
         return Number(value, 2 * abs(value - other), digits)
 

@@ -65,7 +65,8 @@ def transitions(
         )
     asked = landscape.window() if over is None else landscape.interval(over)
     atlas = survey(landscape, *asked, progress)
-    window = _widened(atlas)
+    with mpmath.workdps(atlas.dps):
+        window = _widened(atlas)
     if window != asked:
         atlas = survey(landscape, *window, progress)
     end = None if action.size is None else critical_end_point(atlas, digits, progress)

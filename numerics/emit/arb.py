@@ -67,6 +67,7 @@ NAMESPACE: dict[str, Any] = {
     "mpmath": _Arb(),
     "power": _power,
     "piecewise": _piecewise,
+    "away": lambda x, order: not arb(x).contains(0),
     "abs": abs,
     "expm1": lambda x: arb(x).expm1(),
     "log1p": lambda x: arb(x).log1p(),

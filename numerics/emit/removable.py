@@ -78,6 +78,10 @@ class Zero:
         if isinstance(self.variable, Symbol):
             return quotient, self.variable, apart
         small = Dummy()
+        if straight := _straight(self.variable):
+            symbol, slope = straight
+            moved = self.variable.subs(symbol, 0)
+            return quotient.xreplace({self.variable: small}).xreplace({symbol: (small - moved) / slope}), small, apart
         factors = {argument: ratio * small for argument, ratio in _multiples(self.variable, quotient).items()}
         return quotient.xreplace({self.variable: small, **factors}), small, apart
 
@@ -130,7 +134,7 @@ def _size(term: Expr) -> Expr:
 
 def removable(node: Expr, facts: Facts, known: tuple[Zero, ...] = ()) -> Removable | None:
     """The first removable singularity of ``node`` that is not ``known``."""
-    terms = Add.make_args(node)
+    terms = tuple(_terms(node))
     small = facts.size(node) <= _LARGEST_SIZE
     zeros = [tuple(_zeros(term, node if small else term, facts)) for term in terms]
     for zero in dict.fromkeys(zero for found in zeros for zero in found if zero not in known):
@@ -142,6 +146,15 @@ def removable(node: Expr, facts: Facts, known: tuple[Zero, ...] = ()) -> Removab
         if limit is not None:
             return Removable(zero, *limit, factor, quotient, Add(*(term for term in terms if term not in polar)))
     return None
+
+
+def _terms(total: Expr) -> Iterator[Expr]:
+    """The terms of a sum, and of the sums among them: a pole of one may be cancelled in another."""
+    for term in Add.make_args(total):
+        if term.is_Add and term is not total:
+            yield from _terms(term)
+        else:
+            yield term
 
 
 def _denominators(term: Expr) -> Iterator[Expr]:
@@ -166,9 +179,24 @@ def _points(base: Expr) -> tuple[Zero, ...]:
 
 
 def _whole(base: Expr, within: Expr) -> tuple[Zero, ...]:
-    """``base`` itself, or the argument of it, as the variable, if functions of that stand there."""
+    """``base`` itself, or the argument of it, as the variable, if functions of that stand there or it is linear."""
     inner = base.args[0] if isinstance(base, Function) else base
-    return (Zero(inner),) if _multiples(inner, within) else ()
+    return (Zero(inner),) if _multiples(inner, within) or _straight(inner) else ()
+
+
+def _straight(variable: Expr) -> tuple[Symbol, Expr] | None:
+    """A symbol in which ``variable`` is linear, and its rational slope."""
+    if not variable.is_Add:
+        return None
+    slopes = {symbol: variable.coeff(symbol) for symbol in sorted(variable.free_symbols, key=str)}
+    return next(
+        (
+            (symbol, slope)
+            for symbol, slope in slopes.items()
+            if slope.is_Rational and slope and symbol not in (variable - slope * symbol).free_symbols
+        ),
+        None,
+    )
 
 
 def _multiples(variable: Expr, within: Expr) -> dict[Expr, Expr]:

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 class UndefinedError(ValueError, ZeroDivisionError):
-    """An expression has no value at its arguments."""
+    """An expression has no real value at its arguments."""
 
 
 _BLOCK = 1 << 14  # points that are evaluated at once: enough that calls cost nothing, few enough for the cache
@@ -121,6 +121,8 @@ def call_mpmath(function: Function, statements: int, values: Sequence[object]) -
     """Evaluate at the caller's precision, which is left as it is."""
     try:
         return [_real(result) for result in function(*map(_number, values))]
+    except UndefinedError:
+        raise
     except ZeroDivisionError:
         raise UndefinedError("a division by zero: the expression has no finite value at these arguments") from None
 
@@ -143,7 +145,7 @@ def _number(value: object) -> mpmath.mpf:
 def _real(value: Any) -> mpmath.mpf:
     if isinstance(value, mpmath.mpc):
         if value.imag:
-            raise ValueError(f"the value is not real: {mpmath.nstr(value, 10)}")
+            raise UndefinedError(f"the value is not real: {mpmath.nstr(value, 10)}")
         value = value.real
     return mpmath.mpf(value)
 
