@@ -7,7 +7,6 @@ Everything but click is imported inside the verbs, so that help is instant.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -284,11 +283,9 @@ def _range(problem: Problem, text: str | None, option: str = "--over") -> tuple[
 
 
 def _nearest(kind: str, name: str, known: Iterable[str]) -> BadInput:
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=2, cutoff=0)
-    return BadInput(
-        f"there is no {kind} {name!r}; did you mean {' or '.join(map(repr, near))}? There are: {', '.join(names)}"
-    )
+    from derive.names import instead
+
+    return BadInput(f"there is no {kind} {name!r}; {instead(name, known, repr)}")
 
 
 @contextmanager

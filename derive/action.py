@@ -9,7 +9,6 @@ the symmetries, the names of the phases and the observables.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from sympy import Basic, Expr, Rational, S, Symbol, latex
 from sympy.logic.boolalg import Boolean
 
 from derive.exact import ExactnessError, exact, refuse_floats, refuse_twins
+from derive.names import instead
 
 __all__ = [
     "EffectiveAction",
@@ -143,10 +143,7 @@ def validated(theory: str, parameters: Sequence[Parameter], control: Parameter, 
     known = {parameter.name: parameter for parameter in (*parameters, control)}
     for name in values:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=2, cutoff=0)
-            raise SetupError(
-                f"{theory} has no parameter {name!r}; did you mean {' or '.join(near)}? It takes {', '.join(known)}"
-            )
+            raise SetupError(f"{theory} has no parameter {name!r}; {instead(name, known)}")
     filled: dict[Symbol, Rational] = {}
     for parameter in parameters:
         value = values.get(parameter.name, parameter.default)

@@ -8,12 +8,15 @@ search path of Python. A module is code, which is run; a file is data.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Mapping
+import traceback
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from derive.names import instead
 
 if TYPE_CHECKING:
     from derive.action import EffectiveAction
@@ -68,20 +71,37 @@ class Theory:
 
         return read(Path(self.module))
 
+    def _built(self, builder: str) -> Any:
+        """What a function of the module returns; raises `SetupError` for whatever a user's module does wrong."""
+        with _blamed(self.name):
+            return getattr(self.room, builder)()
+
     def derivation(self) -> Derivation:
-        built: Derivation = self.room.derivation()
+        from derive.derivation import Derivation
+
+        built = self._built("derivation")
+        if not isinstance(built, Derivation):
+            raise _not_a(self.name, "derivation", built, "derive.derivation.Derivation")
         return built
 
     def action(self) -> EffectiveAction:
         if self.evolution is not None:
             raise TypeError(f"{self.name} has a state evolution, not an action")
-        built: EffectiveAction = getattr(self.room, self.builder)()
+        from derive.action import EffectiveAction
+
+        built = self._built(self.builder)
+        if not isinstance(built, EffectiveAction):
+            raise _not_a(self.name, self.builder, built, "derive.action.EffectiveAction")
         return built
 
     def state_evolution(self) -> StateEvolution:
         if self.evolution is None:
             raise TypeError(f"{self.name} has an action, not a state evolution")
-        built: StateEvolution = getattr(self.room, self.evolution)()
+        from derive.state_evolution import StateEvolution
+
+        built = self._built(self.evolution)
+        if not isinstance(built, StateEvolution):
+            raise _not_a(self.name, self.evolution, built, "derive.state_evolution.StateEvolution")
         return built
 
     def problem(self) -> Problem:
@@ -190,14 +210,44 @@ def _in_module(name: str) -> Theory:
     """The module called ``name``, which is imported here; raises `UnknownTheoryError` where it holds no theory."""
     try:
         module = import_module(name)
-    except (ImportError, ValueError) as error:
-        raise UnknownTheoryError(f"module:{name} cannot be imported: {error}") from None
+    except (Exception, SystemExit) as error:  # it is code, and may do anything
+        raise UnknownTheoryError(f"module:{name} cannot be imported: {_told(error)}") from None
     builders = [builder for builder in ("action", "state_evolution") if hasattr(module, builder)]
     if len(builders) != 1 or not hasattr(module, "derivation"):
         raise UnknownTheoryError(f"module:{name} is no theory: it needs derivation() and action() or state_evolution()")
     evolution = None if builders == ["action"] else "state_evolution"
     series = "asymptotics" if hasattr(module, "asymptotics") else None
-    return Theory(f"module:{name}", (module.__doc__ or "").partition("\n")[0], name, series=series, evolution=evolution)
+    summary = (module.__doc__ or "").partition("\n")[0]
+    theory = Theory(f"{MODULE}{name}", summary, name, series=series, evolution=evolution)
+    theory.derivation()  # whether it has one
+    return theory
+
+
+@contextmanager
+def _blamed(name: str) -> Iterator[None]:
+    """Inside, what goes wrong is said of the user's module ``name``; a fault of ours is left as it is."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if not name.startswith(MODULE):
+            raise
+        from derive.action import SetupError
+
+        raise SetupError(f"{name}: {_told(error)}") from None
+
+
+def _told(error: BaseException) -> str:
+    """An error with the file and the line where it was raised, as far as that is code of a file."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_file()]
+    frames = [frame for frame in frames if frame.filename not in (__file__, import_module.__code__.co_filename)]
+    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _not_a(name: str, builder: str, built: object, wanted: str) -> Exception:
+    from derive.action import SetupError
+
+    return SetupError(f"{name}: {builder}() has to return a {wanted}, not a {type(built).__name__}")
 
 
 def find(name: str) -> Theory:
@@ -214,8 +264,7 @@ def find(name: str) -> Theory:
     if name in files or name.endswith(_FILE):
         return _in_file(name, files.get(name, Path(name)))
     names = [*(theory.name for theory in THEORIES), *files]
-    near = difflib.get_close_matches(name, names, n=2, cutoff=0)
     raise UnknownTheoryError(
-        f"no theory is called {name!r}; did you mean {' or '.join(near)}? `spinodal list` shows all; a theory of your own is"
-        f" the path of a file NAME{_FILE}"
+        f"no theory is called {name!r}; {instead(name, names)} (`spinodal list` shows all; a theory of your own is"
+        f" the path of a file NAME{_FILE})"
     )

@@ -28,17 +28,24 @@ __all__ = ["Pair", "Problem", "Sector", "StateEvolution", "driven", "growth", "p
 class Pair:
     """An overlap and the conjugate that multiplies it in the potential.
 
-    ``scale`` is a magnitude of the overlap, in the parameters: solvers start at fractions of it and measure by it.
+    ``scale`` is a magnitude of the overlap, in the parameters: solvers start at fractions of it and measure by it. ``wall``
+    is the size that it cannot exceed, if there is one, and near which only what is left to it counts.
     """
 
     overlap: Symbol
     conjugate: Symbol
     meaning: str
     scale: Expr = S.One
+    wall: Expr | None = None
 
     @property
     def symbol(self) -> Symbol:
         return self.overlap
+
+    def at(self, symbol: Symbol, value: Expr) -> Pair:
+        """With magnitudes at a value of a parameter."""
+        wall = None if self.wall is None else self.wall.subs(symbol, value)
+        return replace(self, scale=self.scale.subs(symbol, value), wall=wall)
 
 
 @dataclass(frozen=True)
@@ -125,8 +132,10 @@ class StateEvolution:
         for pair in self.pairs:
             weight = pairing(self.potential, pair.overlap, pair.conjugate)
             if weight == 0 or not weight.free_symbols <= parameters:
+                overlap, conjugate = (str(symbol).rstrip("'") for symbol in (pair.overlap, pair.conjugate))
                 raise ExactnessError(
-                    f"{pair.overlap} and {pair.conjugate} are not paired in a product in {self.name!r}"
+                    f"{overlap} and {conjugate} are not paired in the potential of {self.name!r}: they meet in one product,"
+                    f" such as -{overlap}*{conjugate}/2, and nowhere else outside of averages over one of them"
                 )
 
     @property
@@ -188,6 +197,6 @@ def driven(problem: Problem, name: str) -> Problem:
         names = " or ".join(parameter.name for parameter in known)
         raise SetupError(f"transitions of {problem.name} are not sought along {name!r}, but along {names}")
     default = S.One if chosen[0].default is None else chosen[0].default
-    pairs = tuple(replace(pair, scale=pair.scale.subs(chosen[0].symbol, default)) for pair in problem.pairs)
+    pairs = tuple(pair.at(chosen[0].symbol, default) for pair in problem.pairs)
     others = tuple(parameter for parameter in problem.parameters if parameter.name != name)
     return replace(problem, pairs=pairs, control=chosen[0], parameters=(*others, problem.control))

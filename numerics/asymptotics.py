@@ -10,7 +10,6 @@ finds it; there it also decides from which size on the transition exists.
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from derive.asymptotic import AsymptoticSeries, LimitLaw
 from derive.derivation import Derivation
 from derive.exact import parse_rational
 from derive.limits.quantity import Wanted
+from derive.names import instead
 from numerics.landscape import Landscape, gradient, hessian
 from numerics.newton import Solution, System, Vector, determinant, eigen, newton
 from numerics.points import Number, Status, Transition, Transitions
@@ -90,8 +90,7 @@ def chosen(series: Sequence[Described], name: str | None = None) -> tuple[Descri
         return tuple(series)
     names = list(dict.fromkeys(one.name for one in series))
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=2, cutoff=0)
-        raise SetupError(f"no asymptotic quantity is called {name!r}; did you mean {' or '.join(near)}?")
+        raise SetupError(f"no asymptotic quantity is called {name!r}; {instead(name, names)}")
     return tuple(one for one in series if one.name == name)
 
 

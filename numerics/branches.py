@@ -23,7 +23,17 @@ from mpmath import mpf
 from numerics.continuation import Branch, Curve, Ended, Event, Node, Sight, corrected, locate, start, trace
 from numerics.jets import Jet
 from numerics.landscape import Coordinates, Landscape, close, gradient, hessian, same
-from numerics.newton import RESOLUTION, Vector, determinant, dot, eigen, linear_solve, negative_eigenvalues, norm
+from numerics.newton import (
+    RESOLUTION,
+    SingularError,
+    Vector,
+    determinant,
+    dot,
+    eigen,
+    linear_solve,
+    negative_eigenvalues,
+    norm,
+)
 from numerics.stationary import Cover, bracket, cover, groups, working_digits
 
 __all__ = [
@@ -455,7 +465,12 @@ def _traced(atlas: Atlas, covers: Sequence[Cover]) -> Atlas:
             if group.degenerate:
                 degenerate.append((group.x, found.control))
             elif not atlas.holds(group.x, found.control, group.index):
-                atlas = _with(atlas, _both_ways(atlas, start(atlas.curve, atlas.chart.scaled(group.x, found.control))))
+                try:
+                    first = start(atlas.curve, atlas.chart.scaled(group.x, found.control))
+                except SingularError:  # to the digits of a branch it is degenerate
+                    degenerate.append((group.x, found.control))
+                else:
+                    atlas = _with(atlas, _both_ways(atlas, first))
         complete, isolated = atlas.complete and found.complete is not False, atlas.isolated and found.isolated
         unbounded = atlas.unbounded or (atlas.landscape.n == 1 and found.isolated and found.complete is None)
         atlas = replace(atlas, covers=atlas.covers + 1, complete=complete, isolated=isolated, unbounded=unbounded)

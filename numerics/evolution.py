@@ -8,6 +8,7 @@ choice: the averages are numerical and carry five to eight digits, with an estim
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -147,6 +148,14 @@ class Evolution:
     def scales(self) -> Array:
         """Magnitudes of the overlaps (n,) at this setup."""
         return np.array([float(pair.scale.subs(dict(self.setup.values))) for pair in self.theory.pairs])
+
+    @cached_property
+    def walls(self) -> Array:
+        """The sizes (n,) that the overlaps cannot exceed; infinite where none is declared."""
+        values = dict(self.setup.values)
+        return np.array(
+            [math.inf if pair.wall is None else float(pair.wall.subs(values)) for pair in self.theory.pairs]
+        )
 
     def free(self, sector: Sector) -> NDArray[np.bool_]:
         """Which overlaps (n,) may differ from zero in a sector."""

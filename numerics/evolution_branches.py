@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from derive.state_evolution import Sector
 
 __all__ = [
+    "AT_WALL",
     "LONGEST",
     "Branch",
     "Fold",
@@ -50,6 +51,8 @@ Progress = Callable[[str], None]
 _SEEDS = 2
 LONGEST = 0.35
 """A step along a branch, in the logarithms of the control and of the overlaps that are not small."""
+AT_WALL = 1e-7
+"""Of a wall: what is left to an overlap where its branch ends there."""
 _SHORTEST = 0.005
 _NEAR = 0.1  # of the scales: from here on steps in an overlap are no longer relative to it
 _CONTROL = 2.5  # how much faster than the control an overlap has to change to take its place
@@ -226,19 +229,27 @@ class _Curve:
         chosen: NDArray[np.bool_] = names[self.evolution.free(self.sector)]
         return chosen
 
+    @cached_property
+    def walls(self) -> Array:
+        chosen: Array = self.evolution.walls[self.evolution.free(self.sector)]
+        return chosen
+
     def coordinates(self, y: Array) -> Array:
-        """Logarithms far from zero."""
-        return np.append(np.arcsinh(y[:-1] / self.scales), math.log(y[-1]))
+        """Logarithms far from zero, and of what is left to a wall."""
+        return np.append(np.arcsinh(y[:-1] / (1 - np.abs(y[:-1]) / self.walls) / self.scales), math.log(y[-1]))
 
     def point(self, c: Array) -> Array:
-        return np.append(np.sinh(c[:-1]) * self.scales, math.exp(c[-1]))
+        free = np.sinh(c[:-1]) * self.scales
+        return np.append(free / (1 + np.abs(free) / self.walls), math.exp(c[-1]))
 
     def system(self, place: int, level: float) -> System:
         """All unknowns where the one at ``place`` has a value."""
         free = np.flatnonzero(self.evolution.free(self.sector))
         overlaps, control = self.evolution.theory.overlaps, self.evolution.theory.control.symbol
         pinned: Symbol = control if place == len(free) else overlaps[free[place]]
-        unit = abs(level) if place == len(free) else max(abs(level), float(self.scales[place]))
+        unit = abs(level)
+        if place < len(free):
+            unit = min(max(unit, float(self.scales[place])), float(self.walls[place]) - unit)
         return System(self.evolution, (self.sector,), pinned, level, unit)
 
     def through(self, solution: Solution) -> tuple[list[Array], list[float]]:
@@ -282,14 +293,16 @@ class _Curve:
         return x, float(y[-1])
 
     def _arrived(self, y: Array, before: Array | None = None) -> bool:
-        """Whether a point is at an edge of the window, or an overlap so small that the next step would reach zero.
+        """Whether a point is at an edge of the window, or an overlap at its wall, or so small that the next step would reach
+        zero.
 
         An overlap that was smaller ``before``, a point in coordinates, is leaving zero.
         """
         edge = min(abs(math.log(y[-1] / end)) for end in (self.low, self.high)) < 1e-9
         sizes = np.abs(self.coordinates(y)[:-1][self.vanishing])
         gone = sizes < (LONGEST if before is None else np.minimum(LONGEST, np.abs(before[:-1][self.vanishing])))
-        return edge or bool(gone.any())
+        blocked = self.walls - np.abs(y[:-1]) < AT_WALL * self.walls
+        return edge or bool(gone.any() or blocked.any())
 
     def _walk(self, start: Array, slope: Array, before: Array) -> Iterator[Array]:
         """Points after ``start``, away from ``before``, until an end of the branch or where it is lost."""

@@ -109,7 +109,7 @@ class System:
 
     def slope(self, y: Array, rule: Rule) -> Array:
         with np.errstate(all="ignore"):  # what is not finite is not defined there
-            return jacobian(lambda z: self.update(z, rule), y, self.update(y, rule), self._scales(y))
+            return jacobian(lambda z: self.update(z, rule), y, self.update(y, rule), self._scales(y), self._walls)
 
     def rate(self, y: Array, slope: Array) -> float:
         """By how much the condition changes along the solutions where the control changes by its own size."""
@@ -144,12 +144,24 @@ class System:
     def _scales(self, y: Array) -> Array:
         return self.joined([self.evolution.scales] * len(self.sectors), float(y[-1]))
 
+    @cached_property
+    def _walls(self) -> Array:
+        return self.joined([self.evolution.walls] * len(self.sectors), math.inf)
+
     def solved(self, y: Array, rule: Rule, slope: Array | None = None, tolerance: float = _COARSE) -> Root:
         """The root near ``y`` on ``rule``, by Newton from ``slope``, by differences where it is not given."""
         slope = self.slope(y, rule) if slope is None else slope
         if not np.all(np.isfinite(slope)):
             return Root(y, None, False)
-        run = fixed_point(lambda z: self.update(z, rule), y, self._scales(y), tolerance, most=_MOST, slope=slope)
+        run = fixed_point(
+            lambda z: self.update(z, rule),
+            y,
+            self._scales(y),
+            tolerance,
+            most=_MOST,
+            slope=slope,
+            walls=self._walls,
+        )
         return Root(run.x, run.jacobian, run.outcome is Outcome.OK)
 
 

@@ -24,10 +24,21 @@ from scipy.optimize import brentq
 from derive.action import SetupError
 from numerics.averages.estimate import Rule
 from numerics.evolution import Evolution
-from numerics.evolution_branches import LONGEST, Branch, Fold, Survey, crossings, growths, larger, pitchforks, surveyed
+from numerics.evolution_branches import (
+    AT_WALL,
+    LONGEST,
+    Branch,
+    Fold,
+    Survey,
+    crossings,
+    growths,
+    larger,
+    pitchforks,
+    surveyed,
+)
 from numerics.evolution_systems import Condition, Root, System, refined
 from numerics.points import Number, PhasePoint, Status, Transition, TransitionKind, Transitions, justified, number
-from numerics.sectors import TRIVIAL, from_nothing, has_nothing, nothing_there
+from numerics.sectors import TRIVIAL, at_nothing, from_nothing, has_nothing, nothing_there
 
 if TYPE_CHECKING:
     from sympy import Symbol
@@ -45,8 +56,9 @@ _ALIKE = 1.5  # the ratio of curvatures at two distances from a pitchfork, at mo
 _CENTRED, _STILL = 1e-9, 1e-7  # relative to the control: what the vertex of a parabola leaves of a fold
 _AWAY = 6.0  # of the distance of three solutions: as far as the vertex of their parabola may lie
 _ROUNDS = 6
-_PLACES = 33
+_PLACES, _FEW = 33, 3
 _NEXT_TO = 0.02
+_BY_WALL = 1e-5  # of a wall: what is left to an overlap where a branch that ends there may waver
 _TINY = 1e-3  # a relative step in the control
 GONE = 1e-3
 """Of its scale: an overlap this small has left its sector."""
@@ -110,9 +122,30 @@ def transitions(
         if not any(abs(math.log(end / place)) < _NEXT_TO for place in ends)  # there it ends in the trivial solution
     ]
     known = {branch.sector for branch in survey.branches}
-    if lost or any(run.sector not in known for run in survey.open):
+    unvalued = {
+        branch.sector.name: station.control
+        for branch in survey.branches
+        for station in branch.stations
+        if not math.isfinite(station.potential)
+    }
+    if lost or unvalued or any(run.sector not in known for run in survey.open):
         worst.append(Status.UNRESOLVED)
     notes = [f"no transition between {name} = {low:g} and {high:g}"] if not entries else []
+    if not survey.branches and not all(at_nothing(evolution, float(c)) for c in np.geomspace(low, high, _FEW)):
+        worst.append(Status.UNRESOLVED)
+        notes = [f"no solution was found between {name} = {low:g} and {high:g}: nothing is known of transitions there"]
+    notes += [
+        f"the potential of the {sector} branch has no finite value at {name} = {control:.4g}, where an average diverges or is"
+        " not real: jumps there cannot be seen"
+        for sector, control in unvalued.items()
+    ]
+    notes += [
+        f"the {branch.sector.name} branch runs to the wall of {overlap} at {name} = {station.control:.4g}"
+        for branch in survey.branches
+        for station in (branch.stations[0], branch.stations[-1])
+        for overlap, wall, x in zip(theory.overlaps, evolution.walls, np.abs(station.x), strict=True)
+        if wall - x < AT_WALL * wall
+    ]
     notes += [f"the {sector} branch was lost at {name} = {end:.4g}" for sector, end in lost]
     for sector in dict.fromkeys(run.sector.name for run in survey.open):
         places = dict.fromkeys(f"{run.control:.4g}" for run in survey.open if run.sector.name == sector)
@@ -143,9 +176,12 @@ def events(evolution: Evolution, low: float, high: float, say: Progress) -> tupl
 
 
 def _leaves(evolution: Evolution, turn: Event) -> bool:
-    """Whether a branch turns where its overlap is zero: at its pitchfork, which is no fold."""
-    sizes = dict(zip(evolution.theory.overlaps, evolution.scales, strict=True))
-    return turn.overlap is not None and abs(turn.system.level) < GONE * sizes[turn.overlap]
+    """Whether a branch turns where its overlap is zero, at its pitchfork, or next to its wall, where it ends: no folds."""
+    if turn.overlap is None:
+        return False
+    place, size = evolution.theory.overlaps.index(turn.overlap), abs(turn.system.level)
+    wall = evolution.walls[place]
+    return bool(size < GONE * evolution.scales[place] or wall - size < _BY_WALL * wall)
 
 
 def _event(

@@ -12,7 +12,7 @@ one lets them grow.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,6 +37,7 @@ __all__ = [
     "TRIVIAL",
     "Search",
     "Solution",
+    "at_nothing",
     "carried",
     "from_nothing",
     "has_nothing",
@@ -61,6 +62,8 @@ _SHARE = 0.1  # of its scale that a sampled overlap counts for at least: the noi
 _BESIDE, _NEXT = 1e-9, 1e-4  # of the scales: what stands for zero where nothing is defined there, and steps from it
 _ROUNDING = 1e-14  # of a value at the trivial solution, and of the terms that cancel in it
 _VANISHING = 1e-6  # of the scales: to where an update may move what stands for zero
+_BY_WALL = 1e-3  # of a wall that is left where a search says that it ran there
+_AT_WALL = 1e-6  # of a wall, and what is left to it at a start
 _RESIDUAL = 0.1  # of the error allowed; the distance to the witness counts it
 
 
@@ -116,7 +119,19 @@ def located(evolution: Evolution, control: float, rule: Rule, within: Sector | N
                     lost.append(solution)
                 if solution.found and solution.slow < 1 and all(other.sector == sector for other in known):
                     break
+        walled = evolution.free(sector) & np.isfinite(evolution.walls)
+        if walled.any():  # whether updates stay there; where they do not, nothing is missed
+            start = np.where(walled, (1 - _AT_WALL) * evolution.walls, 0.9 * evolution.free(sector) * evolution.scales)
+            lost.extend(_from_walls(evolution, control, sector, start, rule))
     return Search(tuple(found), tuple(lost))
+
+
+def _from_walls(evolution: Evolution, control: float, sector: Sector, start: Array, rule: Rule) -> Iterator[Solution]:
+    """The run from next to the walls, if it ends there."""
+    if evolution.possible(start, control):
+        solution = carried(evolution, control, sector, start, rule, tolerance=_LOCATED, most=_STARTS_MOST)
+        if solution.run.outcome is Outcome.WALL:
+            yield solution
 
 
 def _starts(evolution: Evolution, sector: Sector, found: Sequence[Solution]) -> list[list[Array]]:
@@ -174,7 +189,14 @@ def carried(
 
     parts = rule.parts()
     run = fixed_point(
-        update, start[free], evolution.scales[free], tolerance, most=most, slope=slope, noise=noise if parts else None
+        update,
+        start[free],
+        evolution.scales[free],
+        tolerance,
+        most=most,
+        slope=slope,
+        noise=noise if parts else None,
+        walls=evolution.walls[free],
     )
     solution = Solution(sector, control, embedded(run.x), run.jacobian, rule, run)
     if parts and solution.found and solution.slope is None:
@@ -260,7 +282,8 @@ def slope_within(evolution: Evolution, solution: Solution, rule: Rule, chosen: N
     for place in places:
         step = np.zeros(evolution.n)
         size, scale = abs(solution.x[place]), evolution.scales[place]
-        step[place] = _SAMPLED_STEP * max(size, _SHARE * scale) if sampled else _STEP * (size or scale)
+        size = min(max(size, _SHARE * scale) if sampled else size or scale, evolution.walls[place] - size)
+        step[place] = (_SAMPLED_STEP if sampled else _STEP) * size
         moved = evolution.update(solution.x + step, solution.control, rule)
         columns.append((moved - base)[places] / step[place])
     return np.array(columns).T.reshape(len(places), len(places))
@@ -313,6 +336,7 @@ def minima(
             f"far out in {theory.control.name} asymptotic laws hold; else try parameters nearer to the defaults",
         )
         return Points((), Status.DIVERGED, stories, time.perf_counter() - begin)
+    walled = [s for s in lost if s.run.outcome is Outcome.WALL]
     # A search that ends with something vanishing, or outside the domain, has told that there is nothing.
     open_ = [s for s in lost if s.run.outcome in (Outcome.LONG, Outcome.CYCLE)]
     unresolved += [s for s in open_ if s.sector not in [other.sector for other in found]]
@@ -322,7 +346,8 @@ def minima(
     status = Status.OK if all(number.reached or not number.value for number in main) else Status.DIGITS
     if trivial is not None and abs(trivial.growth.value - 1) <= trivial.growth.error:
         notes += ("the trivial solution is marginal: nothing grows or shrinks to first order, the next one decides",)
-    if within is None and all(point.stability is Stability.UNSTABLE for point in points):
+    notes += tuple(dict.fromkeys(_at_walls(evolution, s) for s in walled))
+    if within is None and not walled and all(point.stability is Stability.UNSTABLE for point in points):
         notes += ("every solution found is unstable; a stable one has been missed",)
         status = Status.UNRESOLVED
     return Points(points, Status.UNRESOLVED if unresolved else status, notes, time.perf_counter() - begin)
@@ -333,6 +358,16 @@ def _story(lost: Solution) -> str:
     residuals = ", ".join(f"{residual:.1g}" for residual in lost.run.history[:: max(1, len(lost.run.history) // 8)])
     state = ", ".join(f"{value:.6g}" for value in lost.x)
     return f"{lost.sector.name}: {lost.run.outcome.message}; last state ({state}), residuals {residuals}"
+
+
+def _at_walls(evolution: Evolution, lost: Solution) -> str:
+    """Which overlaps ran to their walls."""
+    near = zip(evolution.theory.overlaps, evolution.walls, np.abs(lost.x), strict=True)
+    ran = ", ".join(f"{overlap} to its wall at {wall:g}" for overlap, wall, x in near if wall - x < _BY_WALL * wall)
+    return (
+        f"{lost.sector.name}: updates also take {ran}, which is a limit and no point: it is stable, and may lie lower than"
+        " all that is listed"
+    )
 
 
 @dataclass(frozen=True)
@@ -382,6 +417,8 @@ def _solved(evolution: Evolution, solution: Solution, digits: int) -> _Solved | 
             best = measured(evolution, solution, nearby, before)
             if np.all(best.errors[:main] <= share * np.abs(best.values[:main])):
                 break
+    if not np.all(np.isfinite(best.values[:main] + best.errors[:main])):
+        return replace(solution, run=replace(solution.run, outcome=Outcome.LEFT))
     count = main + len(evolution.theory.observables)
     pairs = list(zip(best.values[:count], best.errors[:count], strict=True))
     numbers = [number(*pair, digits) for pair in pairs[:main]] + [justified(*pair, digits) for pair in pairs[main:]]
@@ -440,6 +477,15 @@ def nothing_there(evolution: Evolution, control: float, expressions: Sequence[Ex
     return Values(np.where(np.abs(values) <= errors, 0.0, values), errors)
 
 
+def at_nothing(evolution: Evolution, control: float) -> bool:
+    """Whether every overlap may vanish, outside of all sectors: updates go there, and the potential has a value."""
+    rule = evolution.ladder[0]
+    if not has_nothing(evolution) or rule.parts():
+        return False
+    potential = nothing_there(evolution, control, (evolution.theory.potential,)).values
+    return bool(np.isfinite(from_nothing(evolution, control, rule).growth) and np.all(np.isfinite(potential)))
+
+
 def _trivial(evolution: Evolution, control: float, digits: int) -> _Solved | None:
     """The solution at which every overlap vanishes, if there is one that is in no sector."""
     fine, coarse = evolution.ladder[1], evolution.ladder[0]
@@ -456,6 +502,8 @@ def _trivial(evolution: Evolution, control: float, digits: int) -> _Solved | Non
         evolution, control, (theory.potential, *(observable.value for observable in theory.observables))
     )
     main, *rest = zip(found.values, found.errors, strict=True)
+    if not np.all(np.isfinite(main)):  # where the potential has no value nothing is stationary
+        return None
     numbers = [*[number(0.0, 0.0, digits)] * n, number(*main, digits), *(justified(*pair, digits) for pair in rest)]
     run = FixedPoint(np.zeros(n), 0.0, Outcome.OK)
     solution = Solution(Sector(TRIVIAL, theory.overlaps), control, np.zeros(n), None, fine, run)

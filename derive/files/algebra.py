@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import mpmath
 import sympy
-from sympy import Abs, Add, Basic, Expr, Float, I, Max, Min, Mul, Rational, S, Symbol
+from sympy import Abs, Add, Basic, Expr, Float, I, Max, Min, Mul, Pow, Rational, S, Symbol
 
 from derive.averages import GaussianAverage, MoreauEnvelope
 from derive.exact import ExactnessError, parse_rational
@@ -33,6 +33,7 @@ __all__ = [
     "bits",
     "kinks",
     "number",
+    "powers_bounded",
     "probed",
     "regular",
 ]
@@ -106,6 +107,13 @@ def _bounded(value: Basic, times: Expr) -> None:
     power = max((abs(q) for q in times.atoms(Rational)), default=S.Zero)
     if max(bits(value), 1) * power > BITS:
         raise ValueError(f"this power is a number of more than {BITS} binary digits")
+
+
+def powers_bounded(value: Expr) -> None:
+    """`_bounded` for every power in ``value``: products put powers together, whatever each was."""
+    for node in value.atoms(Pow):
+        if isinstance(node.exp, Rational):
+            _bounded(node.base, node.exp)
 
 
 def _power(base: Expr, exponent: Expr) -> Expr:

@@ -22,21 +22,34 @@ mpmath, which is an independent check of the expression.
 from __future__ import annotations
 
 import ast
-import difflib
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, product
+from itertools import accumulate, combinations, pairwise, product
 from typing import Any
 
 import mpmath
 import sympy
-from sympy import Basic, Expr, I, Integer, S
+from sympy import Basic, Expr, I, Integer, Matrix, S
 from sympy.logic.boolalg import And, Boolean, Not, Or
 
-from derive.files.algebra import BITS, COST, FUNCTIONS, NUMERIC, SYMBOLIC, WORK, Algebra, Budget, bits, number, regular
+from derive.files.algebra import (
+    BITS,
+    COST,
+    FUNCTIONS,
+    NUMERIC,
+    SYMBOLIC,
+    WORK,
+    Algebra,
+    Budget,
+    bits,
+    number,
+    powers_bounded,
+    regular,
+)
 from derive.files.tokens import FORMS, FormulaError, Token, tokens, wrong
+from derive.names import instead
 
 __all__ = ["CONSTANTS", "DEPTH", "condition", "expression", "numeric"]
 
@@ -159,9 +172,7 @@ class _Reader:
             raise self.wrong(node, f"{word} is a function; write {word}(...)")
         if word.lower() in ("oo", "inf", "infinity", "nan"):
             raise self.wrong(node, "numbers are finite, and domains bounded")
-        near = difflib.get_close_matches(word, names, n=2)
-        meant = f"did you mean {' or '.join(near)}?" if near else f"declared are {', '.join(names) or 'no names'}"
-        raise self.wrong(node, f"{word} is not declared; {meant}")
+        raise self.wrong(node, f"{word} is not declared; {instead(word, names)}")
 
     def call(self, node: ast.Call, names: Mapping[str, Any], depth: int) -> Any:
         word = self.token(node.func).text
@@ -169,8 +180,7 @@ class _Reader:
             also = "; as a function it needs the parameter to have another name" if word in FUNCTIONS else ""
             raise self.wrong(node, f"{word} is declared, and no function: a product is written {word}*(...){also}")
         if word not in FUNCTIONS:
-            near = difflib.get_close_matches(word, FUNCTIONS, n=2, cutoff=0)
-            raise self.wrong(node, f"there is no function {word}; did you mean {' or '.join(near)}?")
+            raise self.wrong(node, f"there is no function {word}; {instead(word, FUNCTIONS)}")
         count = FUNCTIONS[word].arguments
         if len(node.args) != count:
             raise self.wrong(node, f"{word} takes {count} argument{'s'[: count > 1]}, not {len(node.args)}")
@@ -278,6 +288,9 @@ class _Reader:
         matrix = [[self.value(entry, names, depth + 1) for entry in row] for row in rows]
         if any(matrix[i][j] != matrix[j][i] for i in range(len(matrix)) for j in range(i)):
             raise self.wrong(square, "this matrix is not symmetric")
+        if _indefinite(matrix, law is None):
+            what = "the width of a minimum is positive" if law is None else "a variance is not negative"
+            raise self.wrong(square, f"{what}{', nor is an eigenvalue of a covariance' if len(matrix) > 1 else ''}")
         return variables, [self.value(entry, names, depth + 1) for entry in means], matrix
 
     def items(self, node: ast.AST) -> list[ast.expr]:
@@ -301,6 +314,19 @@ class _Reader:
                 raise self.wrong(node, "this is no condition, such as m > 0")
 
 
+def _indefinite(matrix: Sequence[Sequence[Any]], strict: bool) -> bool:
+    """Whether a matrix of known numbers has an eigenvalue below zero, or at zero if ``strict``: by its principal minors."""
+    if not all(isinstance(entry, Expr) and entry.is_number for row in matrix for entry in row):
+        return False
+    places = range(len(matrix))
+    minors = (
+        Matrix([[matrix[i][j] for j in chosen] for i in chosen]).det()
+        for size in range(1, len(matrix) + 1)
+        for chosen in combinations(places, size)
+    )
+    return any(minor.is_negative or (strict and minor.is_zero) for minor in minors)
+
+
 def expression(text: str, names: Mapping[str, Expr], label: str, budget: Budget) -> Expr:
     """The SymPy expression that ``text`` writes in declared ``names``; ``label`` says in messages what it is.
 
@@ -312,6 +338,7 @@ def expression(text: str, names: Mapping[str, Expr], label: str, budget: Budget)
         regular(value)
         if budget.size(value)[1] > DEPTH:
             raise ValueError(f"more than {DEPTH} operations inside each other, with those of the definitions")
+        powers_bounded(value)
         if bits(value) > BITS:
             raise ValueError(f"a number in this has more than {BITS} binary digits")
         if value.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity, I):

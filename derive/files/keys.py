@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any, TypeVar
 
 from sympy import Rational
@@ -18,6 +18,8 @@ from sympy import Rational
 from derive.action import SetupError
 from derive.exact import ExactnessError
 from derive.files.algebra import number
+from derive.limits.quantity import ORDERS
+from derive.names import instead
 
 __all__ = ["KEYS", "SIZE", "content", "text"]
 
@@ -32,14 +34,21 @@ T = TypeVar("T")
 def text(path: Path) -> str:
     """What the regular file at ``path`` holds, at most `SIZE` bytes of UTF-8; raises `SetupError`."""
     try:
-        size = path.stat().st_size if path.is_file() else None
-        if size is not None and size <= SIZE:
-            return path.read_text(encoding="utf-8-sig")
+        mode = path.stat().st_mode
+        if S_ISREG(mode):
+            with path.open("rb") as file:
+                read = file.read(SIZE + 1)  # some files do not tell how long they are
+            why = f"a theory file may have {SIZE} bytes, and this has more"
+            if len(read) <= SIZE:
+                return read.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        else:
+            why = f"a theory file is a regular file, and this is {'a directory' if S_ISDIR(mode) else 'a device or a pipe'}"
     except UnicodeDecodeError:
         raise SetupError(f"{path} is no text in UTF-8") from None
+    except FileNotFoundError:
+        why = "there is no such file"
     except (OSError, ValueError) as error:  # a name may hold what no path does
-        raise SetupError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    why = "there is no such file" if size is None else f"it has {size} bytes, and a theory file may have {SIZE}"
+        why = getattr(error, "strerror", None) or str(error)
     raise SetupError(f"{path}: {why}")
 
 
@@ -66,10 +75,11 @@ def _read(value: object, name: str, where: str) -> Any:
         return [_entries(entry, KEYS[name], f"{where}, number {place}") for place, entry in enumerate(items, 1)]
     if name.endswith(".NAME"):
         tables = _mapping(value, where)
-        return {symbol: _entries(entry, KEYS[name], f"{where}.{symbol[:40]}") for symbol, entry in tables.items()}
+        return {symbol: _entries(entry, KEYS[name], f"{where}.{_shown(symbol)}") for symbol, entry in tables.items()}
     if name == "definitions":
         return {
-            key: _value(_formula, entry, f"{where}.{key[:40]}") for key, entry in _mapping(value or {}, where).items()
+            key: _value(_formula, entry, f"{where}.{_shown(key)}")
+            for key, entry in _mapping(value or {}, where).items()
         }
     return _entries(value, KEYS[name], where)
 
@@ -83,6 +93,10 @@ def _entries(value: object, keys: Mapping[str, _Key], where: str) -> dict[str, A
     return {name: _value(key.read, table[name], f"{where}.{name}") for name, key in keys.items() if name in table}
 
 
+def _shown(name: str) -> str:
+    return name[:40] if name.isprintable() else repr(name[:40])
+
+
 def _mapping(value: object, where: str) -> dict[str, Any]:
     if value is None:
         return {}
@@ -94,8 +108,7 @@ def _mapping(value: object, where: str) -> dict[str, Any]:
 def _known(table: Mapping[str, Any], keys: Mapping[str, Any], where: str) -> None:
     for name in table:
         if name not in keys:
-            near = difflib.get_close_matches(name, keys, n=2, cutoff=0)
-            raise SetupError(f"{where} has no key {name[:40]!r}; did you mean {' or '.join(near)}?")
+            raise SetupError(f"{where} has no key {name[:40]!r}; {instead(name[:40], keys)}")
 
 
 def _value(read: Callable[[object], T], value: object, where: str) -> T:
@@ -111,12 +124,17 @@ def _value(read: Callable[[object], T], value: object, where: str) -> T:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("this has to be text, in quotes")
+    hidden = next((c for c in value if not (c.isprintable() or c in "\n\t")), None)
+    if hidden is not None:  # a terminal would obey it
+        raise ValueError(f"the character U+{ord(hidden):04X} cannot be shown, and has no place in a text")
     return value
 
 
 def _name(value: object) -> str:
     if not _text(value).strip():
         raise ValueError("a name has at least one letter")
+    if not _text(value).isprintable():
+        raise ValueError("a name stands in one line")
     return _text(value)
 
 
@@ -136,10 +154,13 @@ def _number(value: object) -> Rational:
     return number(_formula(value))
 
 
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:
-        raise ValueError("this has to be a whole number from 1 to 1000")
-    return value
+def _count(largest: int) -> Callable[[object], int]:
+    def count(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
+            raise ValueError(f"this has to be a whole number from 1 to {largest}")
+        return value
+
+    return count
 
 
 def _list(read: Callable[[object], T], length: int | None = None) -> Callable[[object], tuple[T, ...]]:
@@ -162,7 +183,7 @@ def _table(read: Callable[[object], T]) -> Callable[[object], dict[str, T]]:
 
 @dataclass(frozen=True)
 class _Key:
-    """How a key is read, and whether it this has to be there."""
+    """How a key is read, and whether it has to be there."""
 
     read: Callable[[object], Any]
     needed: bool = False
@@ -185,7 +206,7 @@ KEYS: Mapping[str, Mapping[str, _Key]] = {
         "potential": _Key(_formula),
         "window": _Key(_list(_formula, 2), needed=True),
         "size": _Key(_text),
-        "digits": _Key(_count),
+        "digits": _Key(_count(1000)),
     },
     "control.NAME": _PARAMETER,
     "parameters.NAME": _PARAMETER,
@@ -200,6 +221,7 @@ KEYS: Mapping[str, Mapping[str, _Key]] = {
         "conjugate": _Key(_text, needed=True),
         "scale": _Key(_formula),
         "conjugate_scale": _Key(_formula),
+        "wall": _Key(_formula),
     },
     "definitions": {},
     "symmetries[]": {"name": _Key(_name, needed=True), "image": _Key(_table(_formula), needed=True)},
@@ -217,7 +239,7 @@ KEYS: Mapping[str, Mapping[str, _Key]] = {
         "to": _Key(_formula, needed=True),
         "quantity": _Key(_text, needed=True),
         "meaning": _Key(_text, needed=True),
-        "order": _Key(_count),
+        "order": _Key(_count(ORDERS)),
         "phase": _Key(_text),
         "setup": _Key(_table(_formula)),
     },

@@ -117,7 +117,7 @@ class _Draft:
         self.window = (low, high)
         self.box = self._box() or {self.symbols[name]: (S.Zero, S.One) for name in variables}
         texts = {**data["definitions"], self.kind: self.theory[self.kind]}
-        self.trial = Trial(label, texts, self.parameters, self.control.symbol, self.window, self.box)
+        self.trial = Trial(label, texts, self.parameters, self.control, self.window, self.box)
 
     def _wrong(self, why: str) -> SetupError:
         return SetupError(f"{self.label}: {why}")
@@ -184,6 +184,7 @@ class _Draft:
     def finished(self) -> TheoryFile:
         chain = self._chain()
         values = {**self.symbols, **{name: chain.value(name) for name in self.trial.texts}}
+        self.trial.window_in_range()
         for point in self.trial.points():
             self.trial.number(point)
         problem = self._action(chain, values) if self.kind == "action" else self._evolution(chain, values)
@@ -211,7 +212,8 @@ class _Draft:
             steps.append(Step(name, Symbol(name), self._step(name, text, before), "A definition.", before, (same,)))
         if self.kind == "action":
             slopes = Check("slopes as difference quotients of the text", "numeric", self.trial.same_slopes)
-            left, checks = Function("F"), (*steps[-1].checks, slopes)
+            smooth = Check("no pole, jump or kink on lines between the bounds", "numeric", self.trial.smooth)
+            left, checks = Function("F"), (*steps[-1].checks, slopes, smooth)
         else:
             left, checks = Function("phi"), steps[-1].checks
         steps[-1] = replace(
@@ -387,11 +389,19 @@ class _Draft:
             self._formula(entry.get(key, "1"), f"overlaps.{name}.{key}", self.given)
             for key in ("scale", "conjugate_scale")
         )
+        wall = self._wall(name, entry["wall"]) if "wall" in entry else None
         if _both_averaged(potential, overlap, conjugate):
-            yield Pair(overlap, _next(conjugate), entry["meaning"], scale)
+            yield Pair(overlap, _next(conjugate), entry["meaning"], scale, wall)
             yield Pair(conjugate, _next(overlap), f"conjugate of {name}", other)
         else:
-            yield Pair(overlap, conjugate, entry["meaning"], scale)
+            yield Pair(overlap, conjugate, entry["meaning"], scale, wall)
+
+    def _wall(self, name: str, text: str) -> Expr:
+        given = {parameter.name: parameter.symbol for parameter in self.parameters}  # the control moves no wall
+        wall = self._formula(text, f"overlaps.{name}.wall", given)
+        if not self.trial.above_zero(wall, f"overlaps.{name}.wall"):
+            raise self._wrong(f"overlaps.{name}.wall: a wall is a size above zero that the overlap cannot exceed")
+        return wall
 
 
 def _both_averaged(potential: Expr, overlap: Symbol, conjugate: Symbol) -> bool:

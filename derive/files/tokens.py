@@ -28,6 +28,7 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _ASIDE = 50  # characters shown on each side of an error
+_HIDDEN = "\ufffd"  # for what cannot be shown, and a terminal may obey
 
 
 class FormulaError(SetupError):
@@ -46,6 +47,7 @@ def wrong(label: str, text: str, place: int, why: str) -> FormulaError:
     line = text[begin:].partition("\n")[0].replace("\t", " ")
     first = max(begin, place - _ASIDE)
     shown = line[first - begin : place + _ASIDE - begin]
+    shown = "".join(c if c.isprintable() else _HIDDEN for c in shown)
     return FormulaError(f"{label}, character {place + 1}: {why}\n    {shown}\n    {' ' * (place - first)}^")
 
 

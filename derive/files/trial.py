@@ -21,6 +21,7 @@ from derive.derivation import Derivation
 from derive.exact import parse_rational
 from derive.files.algebra import probed
 from derive.files.grammar import numeric
+from derive.files.singular import sides, zeros
 from derive.files.tokens import FormulaError
 
 __all__ = ["Point", "Trial"]
@@ -30,6 +31,7 @@ Point = Mapping[Symbol, Rational]
 _SHARES = ("0.31", "0.83", "0.57", "0.11")  # of a range: where a formula is tried
 _WALL = "1e-9"  # of a range: how near to a bound the slope is looked at
 _DIGITS = 6  # of a coordinate that is tried
+_ORDERS = ("the value", "the slope", "the curvature")  # of a derivative
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Trial:
     label: str
     texts: Mapping[str, str]
     parameters: tuple[Parameter, ...]
-    control: Symbol
+    control: Parameter
     window: tuple[Expr, Expr]
     box: Mapping[Symbol, tuple[Expr, Expr]]
 
@@ -54,10 +56,25 @@ class Trial:
         """Points inside of window and box, parameters at their defaults; raises `SetupError` where a range is none."""
         for k, share in enumerate(_SHARES):
             point = {parameter.symbol: _typical(parameter) for parameter in self.parameters}
-            point[self.control] = self._between(self.window, point, share, "the window")
+            point[self.control.symbol] = self._between(self.window, point, share, "the window")
             for i, (symbol, ends) in enumerate(self.box.items(), k + 1):
                 point[symbol] = self._between(ends, point, _SHARES[i % len(_SHARES)], f"the range of {symbol}")
             yield point
+
+    def above_zero(self, value: Expr, what: str) -> bool:
+        """Whether ``value``, of parameters at their defaults, is above zero; raises `SetupError` where it is no number."""
+        return bool(self._real(value, {p.symbol: _typical(p) for p in self.parameters}, what) > 0)
+
+    def window_in_range(self) -> None:
+        """Raises `SetupError` where the window, parameters at their defaults, leaves what the control may be."""
+        point = {parameter.symbol: _typical(parameter) for parameter in self.parameters}
+        low, high = (self._real(end, point, "the window") for end in self.window)
+        above = self.control.upper is not None and high > _number(self.control.upper)
+        if above or low < _number(self.control.lower):
+            raise SetupError(
+                f"{self.label}: theory.window: from {mpmath.nstr(low, 6)} to {mpmath.nstr(high, 6)}{_at(point)}, which"
+                f" leaves the range of the control, {self.control.range_text}"
+            )
 
     def _between(self, ends: tuple[Expr, Expr], point: Point, share: str, what: str) -> Rational:
         low, high = (self._real(end, point, what) for end in ends)
@@ -114,6 +131,40 @@ class Trial:
                 at = _number(point[symbol])
                 slope = mpmath.diff(lambda x, point=point, symbol=symbol: self.number({**point, symbol: x}), at)
                 yield f"d/d{symbol}{_at(point)}", value.diff(symbol).subs(point), slope
+
+    def smooth(self, derivation: Derivation) -> Iterable[Comparison]:
+        """On lines through the points and the centre of the box: both sides of each, and of where a part is singular."""
+        value = derivation.value([*self.texts][-1])
+        points = [*self.points(), self._centre()]
+        for point in points:
+            for symbol in (*self.box, self.control.symbol):
+                line = value.subs({other: number for other, number in point.items() if other != symbol})
+                if line.has(
+                    S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity
+                ):  # all of it is where a part is singular
+                    continue
+                for place in (_number(point[symbol]), *self._singular(line, point, symbol)):
+                    at = _at({**point, symbol: parse_rational(mpmath.nstr(place, _DIGITS))})
+                    for order, one, other in sides(line, symbol, place):
+                        yield f"{_ORDERS[order]} on both sides{at}", one, other
+
+    def _centre(self) -> Point:
+        """The middle of the window and the box, or zero if that is inside: where surfaces meet that lines may pass by."""
+        point = {parameter.symbol: _typical(parameter) for parameter in self.parameters}
+        point[self.control.symbol] = self._between(self.window, point, "0.5", "the window")
+        for symbol, ends in self.box.items():
+            low, high = (self._real(end, point, f"the range of {symbol}") for end in ends)
+            point[symbol] = S.Zero if low < 0 < high else self._between(ends, point, "0.5", f"the range of {symbol}")
+        return point
+
+    def _singular(self, line: Expr, point: Point, symbol: Symbol) -> Iterator[mpmath.mpf]:
+        """Places in the box on the line through ``point`` along ``symbol`` where a part of ``line`` may be singular."""
+        low, high = (self._real(end, point, f"the range of {symbol}") for end in self.box.get(symbol, self.window))
+        for place in zeros(line, symbol, low, high):
+            moved = {**point, symbol: parse_rational(mpmath.nstr(place, 15))}
+            ends = {s: [self._real(end, moved, f"the range of {s}") for end in self.box[s]] for s in self.box}
+            if all(a < _number(moved[s]) < b for s, (a, b) in ends.items()):
+                yield place
 
     def outward_slopes(self, edges: Iterable[Symbol]) -> Callable[[Derivation], Iterable[Comparison]]:
         """The slopes at each bound but the lower ones of ``edges``."""

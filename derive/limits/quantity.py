@@ -9,7 +9,6 @@ method gives as many terms as are asked for, each step of it twice as many; lead
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +19,7 @@ from derive.action import EffectiveAction, SetupError
 from derive.exact import ExactnessError, parse_rational
 from derive.limits.constant import ONE, LimitError
 from derive.limits.series import ASCENDING, UNIT, PrecisionError, Scale, Series, evaluate, solved
+from derive.names import instead
 
 __all__ = [
     "LARGE",
@@ -58,9 +58,8 @@ class Limit:
         name, equals, end = text.partition("=")
         known = {parameter.name: parameter for parameter in (*action.parameters, action.control)}
         if not equals or name not in known:
-            near = difflib.get_close_matches(name, known, n=2, cutoff=0)
             raise SetupError(
-                f"a limit is NAME=oo, NAME=0, NAME=VALUE- or NAME=VALUE+, not {text[:40]!r}; did you mean {' or '.join(near)}?"
+                f"a limit is NAME=oo, NAME=0, NAME=VALUE- or NAME=VALUE+, not {text[:40]!r}; as NAME {instead(name, known)}"
             )
         parameter = known[name]
         if end == "oo":

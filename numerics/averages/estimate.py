@@ -28,6 +28,7 @@ from numerics.points import CostError
 
 __all__ = [
     "CostError",
+    "CovarianceError",
     "Estimate",
     "Rule",
     "Sums",
@@ -43,6 +44,10 @@ __all__ = [
 _NODES = 10**8
 _BLOCK = 1 << 14
 _ROUGH = 6  # by how much the error of a rough average may exceed the difference from a slightly coarser rule
+
+
+class CovarianceError(ValueError):
+    """A matrix is the covariance of no variables."""
 
 
 @dataclass(frozen=True)
@@ -130,10 +135,10 @@ def affordable(nodes: float) -> None:
 
 
 def root(covariance: Array) -> Array:
-    """A symmetric root of a covariance, which may be singular; raises `ValueError` for a negative eigenvalue."""
+    """A symmetric root of a covariance, which may be singular; raises `CovarianceError` for a negative eigenvalue."""
     level, vectors = np.linalg.eigh(covariance)
     if level[0] < -1e-12 * max(level[-1], 1e-300):
-        raise ValueError(f"the covariance has the negative eigenvalue {level[0]:.3g}")
+        raise CovarianceError(f"the covariance has the negative eigenvalue {level[0]:.3g}")
     return np.asarray((vectors * np.sqrt(np.maximum(level, 0))) @ vectors.T)
 
 

@@ -9,6 +9,7 @@ The averages are computed by a rule, which says how far each is off; what is bui
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from sympy import Expr, Symbol
 
 from derive.averages import GaussianAverage, JumpIntegral
 from numerics.averages.ensemble import Ensemble, ensembles
-from numerics.averages.estimate import Rule
+from numerics.averages.estimate import CovarianceError, Rule
 from numerics.averages.jumps import jump_sums, jumps
 from numerics.averages.rules import GaussHermite, Split
 from numerics.emit import Emitted, emit
@@ -94,7 +95,8 @@ class Averaged:
         """The expressions (k,) at ``values`` (one per argument), without errors: half the work."""
         averages = np.full(self.count, np.nan)
         for family, places in self.families:
-            averages[list(places)] = _suited(rule, family).sums(family, values).values
+            with suppress(CovarianceError):  # there are no such variables, and their averages are not numbers
+                averages[list(places)] = _suited(rule, family).sums(family, values).values
         if isinstance(rule, Split):
             for family, places in self.surfaces:
                 averages[list(places)] = jump_sums(family, values, rule).values
@@ -105,8 +107,9 @@ class Averaged:
         """The expressions at ``values`` with the errors that ``rule`` leaves in them."""
         averages, errors = np.full(self.count, np.nan), np.full(self.count, np.nan)
         for family, places in self.families:
-            found = _suited(rule, family)(family, values)
-            averages[list(places)], errors[list(places)] = found.values, found.errors
+            with suppress(CovarianceError):
+                found = _suited(rule, family)(family, values)
+                averages[list(places)], errors[list(places)] = found.values, found.errors
         if isinstance(rule, Split):
             for family, places in self.surfaces:
                 found = jumps(family, values, rule)

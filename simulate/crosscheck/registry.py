@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from derive.catalogue import THEORIES, Theory
+from derive.names import instead
 from simulate.crosscheck import linear, positional_semantic, posterior, softmax
 from simulate.crosscheck.claims import Claim
 
@@ -59,12 +59,10 @@ def chosen(theories: Sequence[str], row: str | None = None, quick: bool = False)
     about = [claim for claim in CLAIMS if (not theories or claim.theory in theories) and claim.chosen(quick)[0]]
     found = [claim for claim in about if row in (None, claim.name)]
     if not found:
-        near = get_close_matches(row or "", [claim.name for claim in about], n=3, cutoff=0)
         which = f"{'quick ' * quick}row{'' if row is None else f' {row!r}'}"
-        instead = (
-            f"did you mean {' or '.join(map(repr, near))}? --list names every row" if near else "there is none at all"
-        )
-        raise LookupError(f"there is no {which} here; {instead}")
+        names = [claim.name for claim in about]
+        why = f"{instead(row or '', names, repr)} (--list names every row)" if names else "there is none at all"
+        raise LookupError(f"there is no {which} here; {why}")
     return found
 
 

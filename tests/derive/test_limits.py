@@ -138,7 +138,7 @@ def test_a_step_with_logarithms() -> None:
     ("text", "why"),
     [
         ("T", "a limit is"),
-        ("S=0", "did you mean"),
+        ("S=0", "as NAME it may be T"),
         ("T=1", "from which side"),
         ("T=0-", "out of range"),
         ("T=x+", "not a number"),

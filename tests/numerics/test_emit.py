@@ -127,6 +127,8 @@ REMOVABLE = {
     "a difference": (sp.sin(x - y) / (x - y), 1),
     "a multiple": (sp.sin(2 * x + 2 * y) / (x + y), 2),
     "a norm": (sp.sin(x**2 + y**2) / (x**2 + y**2), 1),
+    "several terms": (sp.exp(y) * sp.sin(x) / x + x**2 / 4 + (1 - sp.cos(x)) / x**2, sp.Rational(3, 2)),
+    "a divided difference": ((sp.exp(x) - sp.exp(y)) / (x - y), 1),
     "under a condition": (sp.Piecewise((sp.sin(x) / x, y < 1), (7, True)), 1),
 }
 
@@ -173,6 +175,24 @@ def test_slopes_beside_a_limit_keep_their_digits(name):
         with mp.workdps(50):
             pairs = zip(precise(mpmath.mpf(u), parameter), exact, strict=True)
             assert all(abs(found - value) < mpmath.mpf("1e-48") * abs(value) for found, value in pairs)
+
+
+@pytest.mark.parametrize("away", (0, 1e-150, -1e-12, 1e-9, 1e-6, -1e-3, 0.1))
+def test_a_divided_difference_keeps_its_digits_beside_the_diagonal(away):
+    """(e^x - e^y)/(x - y) is e^((x + y)/2) sinh(d)/d, d = (x - y)/2, to any order in x."""
+    whole, middle, d = (sp.exp(x) - sp.exp(y)) / (x - y), (x + y) / 2, (x - y) / 2
+    parts = [sp.diff(whole, x, order) for order in range(3)]
+    low = Fraction(3, 4)
+    high = low + Fraction(away)
+    with mp.workdps(1000):
+        smooth = [sp.diff(sp.exp(middle) * sp.sinh(d) / d, x, order) for order in range(3)]
+        # E[t^k e^(y + t u)] over t in [0, 1] for the derivatives on the diagonal
+        on_it = [mpmath.exp(mpmath.mpf(3) / 4) / (k + 1) for k in range(3)]
+        at = [mpmath.mpf(v.numerator) / v.denominator for v in (high, low)]
+        exact = [sp.lambdify([x, y], part, "mpmath")(*at) for part in smooth] if away else on_it
+    with mp.workdps(50):
+        found = emit(tuple(parts), [x, y], "mpmath")(sp.Rational(high), sp.Rational(low))
+        assert all(abs(a - b) < mpmath.mpf("1e-48") * b for a, b in zip(found, exact, strict=True))
 
 
 @pytest.mark.parametrize("expression", [sp.sin(x) / x**2, sp.Abs(x) / x, 1 / x - sp.cos(x) / x**2])

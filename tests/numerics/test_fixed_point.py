@@ -102,3 +102,31 @@ def test_what_an_update_shrinks_to_next_to_nothing_at_once_has_vanished():
     run = fixed_point(update, np.array([0.0484, 32.3, 0.075]), np.array([0.25, 25, 0.25]), 1e-3, most=80)
     assert run.outcome is Outcome.VANISHED
     assert run.evaluations < 20
+
+
+ONE = np.array([1.0])
+
+
+@pytest.mark.parametrize("rate", [1.02, 1.3, 4.0])
+@pytest.mark.parametrize("start", [0.3, 0.9, 1 - 1e-6])
+def test_what_runs_to_a_wall_says_so(rate, start):
+    run = fixed_point(lambda q: 1 - (1 - q) / rate, np.array([start]), ONE, 1e-5, walls=ONE)
+    assert run.outcome is Outcome.WALL
+    assert 0 < 1 - run.x[0] < 1e-3
+
+
+@pytest.mark.parametrize("start", [0.3, 0.9, 1 - 1e-6])
+def test_what_leaves_a_wall_is_not_called_there(start):
+    """With a root in between: without the wall, a step that is small beside q passes for one at q = 1."""
+    update = lambda q: 1 - np.minimum(1.1 * (1 - q), 0.4 + (1 - q) / 10)  # noqa: E731
+    run = fixed_point(update, np.array([start]), ONE, walls=ONE)
+    assert run.outcome is not Outcome.WALL
+    if run.outcome is Outcome.OK:
+        assert run.x[0] == pytest.approx(5 / 9)
+
+
+@pytest.mark.parametrize("root", [1e-2, 1e-4, 1e-6])
+def test_a_root_next_to_a_wall_is_told_from_it(root):
+    run = fixed_point(lambda q: 1 - np.sqrt((1 - q) * root), np.array([0.5]), ONE, 1e-6, walls=ONE)
+    assert run.outcome is Outcome.OK
+    assert 1 - run.x[0] == pytest.approx(root, rel=1e-5)

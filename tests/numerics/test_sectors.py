@@ -7,6 +7,7 @@ from sympy import Rational, S, Symbol, cosh, log
 
 from derive.action import Observable, Parameter
 from derive.averages import GaussianAverage, MoreauEnvelope
+from derive.files.theory import parsed
 from derive.positional_semantic import prepared, state_evolution
 from derive.state_evolution import Pair, Sector, StateEvolution
 from numerics.evolution import Evolution
@@ -193,3 +194,47 @@ def test_responses_are_measured_by_a_rule_of_their_own():
     assert np.isnan(without[responses]).all()
     assert np.isfinite(asked).all()
     np.testing.assert_array_equal(np.delete(without, responses), np.delete(asked, responses))
+
+
+GLASS = """
+[theory]
+name = "glass"
+summary = "a glass"
+potential = "{}"
+window = ["1/2", 2]
+[control.T]
+meaning = "temperature"
+[overlaps.q]
+meaning = "overlap"
+conjugate = "r"
+"""
+AVERAGE = "r/2 - r*q/2 + (q^2 - 1)/(4*T^2) - E[{}, x: N(1/T, {})]"
+
+
+@pytest.mark.parametrize(
+    "potential, says",
+    [
+        (AVERAGE.format("log(2*cosh(x))", "-r"), "no solution was found"),
+        (AVERAGE.format("log(2*cosh(x))", "r - 2"), "no solution was found"),
+        (AVERAGE.format("log(x)", "r"), "has no finite value"),
+        ("q*r/2 - E[exp(q*z^2), z] - r", "has no finite value"),
+    ],
+    ids=["a negative variance", "a variance below zero", "a logarithm of both signs", "an average that diverges"],
+)
+def test_a_potential_without_values_has_no_transitions_to_tell(potential, says):
+    theory = parsed(GLASS.format(potential), "mine").state_evolution()
+    found = transitions(theory, theory.setup({}))
+    assert found.status is Status.UNRESOLVED
+    assert says in " ".join(found.notes)
+    points = minima(theory, theory.setup({"T": 1}))
+    assert points.status is not Status.OK
+
+
+def test_an_observable_over_no_variables_is_undefined():
+    """Its covariance is negative where the solution lies; all else is measured."""
+    text = GLASS.format(AVERAGE.format("log(2*cosh(x))", "r"))
+    text += '[[observables]]\nname = "odd"\nvalue = "E[x^2, x: N(0, -q)]"\nmeaning = "none"\n'
+    theory = parsed(text, "mine").state_evolution()
+    (point,) = minima(theory, theory.setup({"T": 1}))
+    assert point.action.reached
+    assert mpmath.isnan(point.observables["odd"].value)

@@ -6,13 +6,13 @@ import mpmath
 import numpy as np
 import pytest
 from mpmath import mpf
-from sympy import Rational, S, cos, exp, expand, log, sin
+from sympy import Rational, S, cos, exp, expand, log, sin, sqrt
 
 from derive.action import Observable, OrderParameter
 from derive.catalogue import find
 from numerics import present, stationary
 from numerics.cover import cover
-from numerics.landscape import Landscape
+from numerics.landscape import BoxError, Landscape
 from numerics.points import Kind, Number, Stability, Status
 from numerics.stationary import minima
 from tests.numerics import zoo
@@ -429,6 +429,46 @@ def test_pairs_beside_a_fold_in_a_stiff_valley(length, fold, beside, count):
     with mpmath.workdps(40):
         covered = cover(landscape, mpf(fold) * (1 + mpf(beside)))
     assert (len(covered.points), covered.complete) == (count, True)
+
+
+# --- an action that is real on less than the box that is searched -----------------------------------------------------
+
+
+def test_spins_between_the_walls_of_their_entropy():
+    points = solve(zoo.bragg_williams(), a="1/2")
+    assert sorted(p.kind for p in points) == sorted([Kind.MINIMUM, Kind.MINIMUM, Kind.MAXIMUM])
+    for point in points[:2]:
+        m = point.order_parameters["x"]
+        with mpmath.workdps(30):
+            exact = mpmath.findroot(lambda t: t - mpmath.tanh(2 * t), mpf("0.96")) * mpmath.sign(m.value)
+            assert abs(mpf(m.text) - exact) <= mpf(m.bound) < mpf("1e-13")
+
+
+@pytest.mark.parametrize("temperature", ("1/30", "1/100"))
+def test_minima_that_double_precision_does_not_tell_from_a_wall(temperature):
+    """1 - m is 2 exp(-2/T) to its own square: F'' = T/(1 - m^2) - 1."""
+    points = solve(zoo.bragg_williams(), a=temperature)
+    with mpmath.workdps(250):
+        off = 2 / (mpmath.exp(2 / mpf(Rational(temperature).p) * Rational(temperature).q) + 1)
+        exact = mpf(Rational(temperature).p) / Rational(temperature).q / (off * (2 - off)) - 1
+    assert [p.kind for p in points] == [Kind.MINIMUM, Kind.MINIMUM, Kind.MAXIMUM]
+    assert all(abs(p.hessian[0].value / exact - 1) < mpf("1e-13") for p in points[:2])
+
+
+def test_a_square_root_ends_at_its_branch_points():
+    points = solve(zoo.action(-(x**2) / 2 - a * sqrt(1 - x**2), (zoo.box(x, 1),)), a="1/2")
+    assert [p.kind for p in points] == [Kind.MINIMUM, Kind.MINIMUM, Kind.MAXIMUM]
+    assert all(
+        agree(p.order_parameters["x"], lambda s=s: s * mpmath.sqrt(mpf(3)) / 2, 15)
+        for p, s in zip(points, (-1, 1), strict=False)
+    )
+
+
+def test_where_the_action_is_not_real_between_its_bounds_the_message_says_where():
+    with pytest.raises(
+        BoxError, match=r"at x = .*, a = .*, between the declared bounds, where the action must be real"
+    ):
+        solve(zoo.action(x**2 + a * log(x - 1), (zoo.box(x, 2),)), a=1)
 
 
 # --- what is printed --------------------------------------------------------------------------------------------------

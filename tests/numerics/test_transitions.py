@@ -662,3 +662,22 @@ def test_a_pole_between_the_bounds():
     found = transitions(zoo.action(value, (zoo.box(zoo.x, 3),), **window))
     assert [entry.value.text for entry in found] == ["0.00548696844993141"]
     assert any("jumps or has a pole" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("digits", LADDER)
+def test_spins_between_the_walls_of_their_entropy_order_at_one(digits):
+    (instability,) = solve(zoo.bragg_williams(), digits)
+    assert (instability.kind, instability.order) == (INSTABILITY, "second")
+    assert agree(instability.value, lambda: mpf(1), digits)
+
+
+def test_the_spinodal_of_spins_in_a_field_has_its_closed_form():
+    """h = m - T artanh(m) at m^2 = 1 - T."""
+    (spinodal,) = solve(zoo.bragg_williams(), 30, field=Rational(1, 10))
+    assert spinodal.kind is SPINODAL
+
+    def exact():
+        depth = lambda t: mpmath.sqrt(1 - t) - t * mpmath.atanh(mpmath.sqrt(1 - t)) - mpf(1) / 10  # noqa: E731
+        return mpmath.findroot(depth, mpf("0.73"))
+
+    assert agree(spinodal.value, exact, 30)

@@ -205,3 +205,14 @@ def cubic(slope, shift=S(0), stiffness=None):
 def flat():
     """No order parameter in it at all."""
     return action(a, (box(x, 8),))
+
+
+def bragg_williams():
+    """Mixing entropy of up and down spins: real between the walls m = -1 and 1 only; m = tanh((m + h)/a)."""
+    entropy = sum(s * log(s) for s in ((1 + x) / 2, (1 - x) / 2))
+    return action(
+        -(x**2) / 2 - field * x + a * entropy,
+        (box(x, 1),),
+        window=(Rational(1, 10), S(2)),
+        parameters=(Parameter(field, "the field", lower=S(-10), default=S.Zero),),
+    )

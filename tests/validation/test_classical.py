@@ -5,18 +5,23 @@ compared to 30. The independent numbers come from fixed points and averages by m
 formulas are those of the papers, in their own notation, and share nothing with the files.
 """
 
+import re
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
 import mpmath
+import numpy as np
 import pytest
 from mpmath import mpf
 
 from derive.catalogue import CLASSICAL, find
-from derive.files.theory import read, starter
+from derive.files.theory import parsed, read, starter
 from derive.state_evolution import StateEvolution
 from numerics import evolution_transitions, sectors, stationary
 from numerics import transitions as action_transitions
+from numerics.evolution import Evolution
+from numerics.evolution_branches import surveyed
 from numerics.points import Status
 
 FILES = {path.stem: path for path in sorted(CLASSICAL.glob("*.toml"))}
@@ -358,8 +363,12 @@ def test_where_every_search_is_open_no_transition_is_no_answer():
 
 @pytest.mark.parametrize("over, status", [(("1/2", "5/4"), Status.UNRESOLVED), (("1/4", "11/10"), Status.OK)])
 def test_a_branch_that_is_lost_leaves_the_list_open(over, status):
-    """What happens beyond the place where a branch is lost is not known, whatever was found elsewhere."""
-    theory = find("classical/phase-retrieval").state_evolution()
+    """What happens beyond the place where a branch is lost is not known, whatever was found elsewhere.
+
+    Without its wall, the branch that runs to perfect recovery is lost on its way.
+    """
+    walled = find("classical/phase-retrieval").state_evolution()
+    theory = replace(walled, pairs=tuple(replace(pair, wall=None) for pair in walled.pairs))
     found = evolution_transitions.transitions(theory, theory.setup({}), over=over)
     assert len(found) > 0
     assert all(entry.status is Status.OK for entry in found)
@@ -386,3 +395,64 @@ def test_on_a_wall_a_cubic_term_may_leave_the_order_second(name):
     """q = 1 - 1/lambda grows from zero, but q < 0 is no overlap."""
     action = find(f"classical/{name}").action()
     assert action_transitions.transitions(action, action.setup({})).of("instability").order == "second"
+
+
+def test_signs_alone_recover_the_weights_from_one_projection_a_weight_on():
+    """The unstable branch ends where perfect recovery begins: at alpha = 1 for real weights (Maillard et al. 2020).
+
+    Next to q = 1 the update of the file's formulas leaves 1 - q = (1 - q)/(alpha (1 - C sqrt(1 - q))) to leading order,
+    with C = <e^(bt) log(1 + e^(-2bt))> over two normal variables, so that sqrt(1 - q) = (1 - 1/alpha)/C.
+    """
+    theory = find("classical/phase-retrieval").state_evolution()
+    evolution = Evolution(theory, theory.setup({}))
+    survey = surveyed(evolution, 0.9, 2.0, lambda line: None)
+    left = {station.control: 1 - station.x[0] for branch in survey.branches for station in branch.stations}
+    near = {alpha: room for alpha, room in left.items() if 1e-6 < room < 5e-5}
+    with mpmath.workdps(15):
+        # The product of two normal variables has the density K_0(|s|)/pi.
+        density = lambda s: mpmath.besselk(0, abs(s)) / mpmath.pi  # noqa: E731
+        open_ = mpmath.quad(
+            lambda s: density(s) * mpmath.exp(s) * mpmath.log1p(mpmath.exp(-2 * s)), [-30, -1, 0, 1, 30]
+        )
+    assert len(near) > 3
+    for alpha, room in near.items():  # on the coarse rule to 1e-5 of 1 - q in an update, of which sqrt(1 - q) is left
+        assert mpf(room) ** 0.5 * open_ / (1 - 1 / alpha) == pytest.approx(1, abs=0.02)
+    (q,) = evolution.update(np.array([1 - 1e-8]), 1.0, evolution.ladder[0])
+    assert (1 - q) / 1e-8 - 1 == pytest.approx(float(open_) * 1e-4, rel=1e-3)
+
+
+def test_phase_retrieval_is_followed_to_its_wall():
+    theory = find("classical/phase-retrieval").state_evolution()
+    found = evolution_transitions.transitions(theory, theory.setup({}))
+    assert found.status == Status.OK
+    assert [entry.kind for entry in found] == ["instability", "spinodal"]
+    assert any("runs to the wall of q at alpha = 1" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "alpha, sectors_, walled",
+    [("3/10", ["trivial"], False), ("9/10", ["all", "trivial"], False), ("21/20", ["all", "all", "trivial"], True)],
+)
+def test_what_phase_retrieval_has_at_a_control(alpha, sectors_, walled):
+    theory = find("classical/phase-retrieval").state_evolution()
+    found = sectors.minima(theory, theory.setup({"alpha": alpha}), digits=4)
+    assert found.status == Status.OK
+    assert sorted(point.name for point in found) == sectors_
+    assert any("to its wall at 1" in note for note in found.notes) == walled
+
+
+def test_the_random_field_ising_model_of_the_documentation():
+    """T. Schneider and E. Pytte, Phys. Rev. B 15 (1977) 1519: the field vanishes where E[sech^2(s z/T)] = T."""
+    page = (CLASSICAL.parents[1] / "docs" / "theory-files.md").read_text(encoding="utf-8")
+    (text,) = (t for t in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if 'name = "random-field"' in t)
+    theory = parsed(text, "random-field").state_evolution()
+    (entry,) = evolution_transitions.transitions(theory, theory.setup({}))
+    curie = mpmath.findroot(lambda t: normal(lambda z: mpmath.sech(z / (2 * t)) ** 2) - t, mpf("0.7"))
+    assert (entry.kind, entry.order) == ("instability", "second")
+    assert holds(entry.value, curie)
+    points = sectors.minima(theory, theory.setup({"T": "1/2"}))
+    m = mpmath.findroot(lambda m: normal(lambda z: mpmath.tanh(2 * m + z)) - m, mpf("0.7"))
+    free = m**2 / 2 - normal(lambda z: mpmath.log(2 * mpmath.cosh(2 * m + z))) / 2
+    assert [str(point.stability) for point in points] == ["stable", "unstable"]
+    assert holds(points[0].order_parameters["m"], m)
+    assert holds(points[0].action, free)

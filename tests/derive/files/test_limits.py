@@ -53,7 +53,7 @@ BAD = {
     "no number": ({"to": '"far"'}, "limits, number 3: the limit of T: "),
     "no such quantity": ({"quantity": '"magnet"'}, "limits, number 3: 'magnet' is no quantity"),
     "text for an order": ({"order": '"3"'}, r"limits, number 3\.order: this has to be a whole number"),
-    "too many terms": ({"order": "13"}, "limits, number 3: the order is a whole number from 1 to 12, not 13"),
+    "too many terms": ({"order": "13"}, "limits, number 3.order: this has to be a whole number from 1 to 12"),
     "no such phase": ({"phase": '"left"'}, "limits, number 3: 'left' is none of the phases down, up"),
     "an undeclared setup": ({"setup": "{ J = 1 }"}, r"limits, number 3\.setup: 'J' is none of"),
     "a setup out of range": ({"quantity": '"m"', "setup": "{ h = 11 }"}, "limits, number 3: h = 11 is out of range"),

@@ -13,7 +13,7 @@ from derive.catalogue import CLASSICAL, UnknownTheoryError, classical, find
 from derive.files.algebra import BITS, FUNCTIONS, WORK
 from derive.files.grammar import DEPTH
 from derive.files.keys import KEYS, SIZE
-from derive.files.theory import FORMULAS, read, starter
+from derive.files.theory import FORMULAS, parsed, read, starter
 from derive.files.tokens import LENGTH, NESTING
 from derive.state_evolution import StateEvolution
 
@@ -335,7 +335,7 @@ def test_definitions_that_grow_without_end(file, name):
 def test_files_that_are_none(tmp_path):
     with pytest.raises(SetupError, match="no such file"):
         read(tmp_path / "nothing.toml")
-    with pytest.raises(SetupError, match="no such file"):
+    with pytest.raises(SetupError, match="this is a directory"):
         read(tmp_path)
     with pytest.raises(SetupError):
         read(tmp_path / ("x" * 500))
@@ -348,8 +348,16 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(SetupError, match=f"may have {SIZE}"):
         read(tmp_path / "large.toml")
     os.mkfifo(tmp_path / "pipe.toml")
-    with pytest.raises(SetupError, match="no such file"):
+    with pytest.raises(SetupError, match="a device or a pipe"):
         read(tmp_path / "pipe.toml")
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    with pytest.raises(SetupError, match=r"symbolic links|no such file"):
+        read(tmp_path / "loop.toml")
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    with pytest.raises(SetupError, match="a device or a pipe"):
+        read(tmp_path / "zero.toml")
+    (tmp_path / "old.toml").write_bytes(b"\xef\xbb\xbf" + written(ACTION).replace("\n", "\r\n").encode())
+    assert read(tmp_path / "old.toml").name == "mine"
 
 
 def test_the_catalogue_finds_files_and_modules(tmp_path, monkeypatch):
@@ -390,7 +398,7 @@ def test_the_page_on_theory_files_is_true(file):
     """Its examples are theories whose checks hold; it names every table, key and function, and the limits."""
     page = (CLASSICAL.parent.parent / "docs" / "theory-files.md").read_text(encoding="utf-8")
     examples = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     for example in examples:
         assert all(report.passed for report in file(example).derivation().check())
     for table, keys in KEYS.items():
@@ -400,3 +408,47 @@ def test_the_page_on_theory_files_is_true(file):
     assert set(FUNCTIONS) <= words
     for limit in (LENGTH, NESTING, WORK, DEPTH, BITS, SIZE, FORMULAS):
         assert f"{limit:,}".replace(",", " ") in page.replace("\n", " ")
+
+
+def test_a_covariance_of_numbers_has_variables():
+    """Of size two and larger by all principal minors: the leading ones alone do not tell."""
+    for rows, fine in (("((0, 0), (0, 1))", True), ("((0, 0), (0, -1))", False), ("((1, 1), (1, 1))", True)):
+        text = written(POTENTIAL).replace("- E[", f"- E[x*y, (x, y): N((0, 0), {rows})] - E[")
+        if fine:
+            parsed(text, "mine")
+        else:
+            with pytest.raises(SetupError, match="nor is an eigenvalue"):
+                parsed(text, "mine")
+
+
+@pytest.mark.parametrize(
+    "code, says",
+    [
+        ("1/0", r"cannot be imported: ZeroDivisionError: division by zero \(.*, line 1\)"),
+        ("import sys\nsys.exit(0)", "cannot be imported: SystemExit"),
+        ("def (:", "cannot be imported: SyntaxError"),
+        ("x = 1", "is no theory"),
+        (
+            "def action(): return 3\ndef derivation(): return 4",
+            "has to return a derive.derivation.Derivation, not a int",
+        ),
+        ("def action(): return 3\ndef derivation(): raise KeyError('x')", r"KeyError: 'x' \(.*, line 2\)"),
+    ],
+)
+def test_what_a_module_does_wrong_is_one_message(tmp_path, monkeypatch, code, says):
+    name = f"mine_{abs(hash(code))}"
+    (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises((UnknownTheoryError, SetupError), match=says):
+        find(f"module:{name}")
+
+
+def test_a_module_whose_action_is_none(tmp_path, monkeypatch):
+    (tmp_path / "mine_of_nothing.py").write_text(
+        "from derive.catalogue import find\nderivation = find('classical/potts').derivation\ndef action(): return 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SetupError, match=r"action\(\) has to return a derive.action.EffectiveAction, not a int"):
+        find("module:mine_of_nothing").action()
+    with pytest.raises(UnknownTheoryError, match="cannot be imported"):
+        find("module:..mine")
