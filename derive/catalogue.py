@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from derive.names import instead
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from derive.state_evolution import Problem, StateEvolution
 
 __all__ = ["CLASSICAL", "MODULE", "THEORIES", "Choice", "Recipe", "Theory", "UnknownTheoryError", "classical", "find"]
+
+T = TypeVar("T")
 
 CLASSICAL = Path(__file__).parent / "classical"
 """The files of the classical models."""
@@ -71,38 +73,35 @@ class Theory:
 
         return read(Path(self.module))
 
-    def _built(self, builder: str) -> Any:
+    def _built(self, builder: str, kind: type[T]) -> T:
         """What a function of the module returns; raises `SetupError` for whatever a user's module does wrong."""
+        from derive.action import SetupError
+
         with _blamed(self.name):
-            return getattr(self.room, builder)()
+            built = getattr(self.room, builder)()
+        if not isinstance(built, kind):
+            wanted = f"{kind.__module__}.{kind.__name__}"
+            raise SetupError(f"{self.name}: {builder}() has to return a {wanted}, not a {type(built).__name__}")
+        return built
 
     def derivation(self) -> Derivation:
         from derive.derivation import Derivation
 
-        built = self._built("derivation")
-        if not isinstance(built, Derivation):
-            raise _not_a(self.name, "derivation", built, "derive.derivation.Derivation")
-        return built
+        return self._built("derivation", Derivation)
 
     def action(self) -> EffectiveAction:
         if self.evolution is not None:
             raise TypeError(f"{self.name} has a state evolution, not an action")
         from derive.action import EffectiveAction
 
-        built = self._built(self.builder)
-        if not isinstance(built, EffectiveAction):
-            raise _not_a(self.name, self.builder, built, "derive.action.EffectiveAction")
-        return built
+        return self._built(self.builder, EffectiveAction)
 
     def state_evolution(self) -> StateEvolution:
         if self.evolution is None:
             raise TypeError(f"{self.name} has an action, not a state evolution")
         from derive.state_evolution import StateEvolution
 
-        built = self._built(self.evolution)
-        if not isinstance(built, StateEvolution):
-            raise _not_a(self.name, self.evolution, built, "derive.state_evolution.StateEvolution")
-        return built
+        return self._built(self.evolution, StateEvolution)
 
     def problem(self) -> Problem:
         """What the numerics receive: the action, or the state evolution."""
@@ -242,12 +241,6 @@ def _told(error: BaseException) -> str:
     frames = [frame for frame in frames if frame.filename not in (__file__, import_module.__code__.co_filename)]
     place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
-
-
-def _not_a(name: str, builder: str, built: object, wanted: str) -> Exception:
-    from derive.action import SetupError
-
-    return SetupError(f"{name}: {builder}() has to return a {wanted}, not a {type(built).__name__}")
 
 
 def find(name: str) -> Theory:

@@ -25,6 +25,7 @@ __all__ = [
     "BITS",
     "COST",
     "FUNCTIONS",
+    "INFINITE",
     "NUMERIC",
     "SYMBOLIC",
     "WORK",
@@ -44,6 +45,8 @@ COST = 10
 BITS = 16_384
 """Binary digits of a number."""
 _ROOT_BITS = 256  # of a number whose root is taken: SymPy looks for its prime factors
+INFINITE = (S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity)
+"""What stands in an expression that has no finite value."""
 _FARTHEST = 10**9  # arguments of functions that numbers go to: beyond, it would take for ever
 
 

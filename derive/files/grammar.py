@@ -38,6 +38,7 @@ from derive.files.algebra import (
     BITS,
     COST,
     FUNCTIONS,
+    INFINITE,
     NUMERIC,
     SYMBOLIC,
     WORK,
@@ -341,7 +342,7 @@ def expression(text: str, names: Mapping[str, Expr], label: str, budget: Budget)
         powers_bounded(value)
         if bits(value) > BITS:
             raise ValueError(f"a number in this has more than {BITS} binary digits")
-        if value.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity, I):
+        if value.has(*INFINITE, I):
             raise ValueError("this is not a finite real number somewhere")
     return value
 

@@ -19,7 +19,7 @@ from derive.action import Parameter, SetupError
 from derive.checks import Comparison
 from derive.derivation import Derivation
 from derive.exact import parse_rational
-from derive.files.algebra import probed
+from derive.files.algebra import INFINITE, probed
 from derive.files.grammar import numeric
 from derive.files.singular import sides, zeros
 from derive.files.tokens import FormulaError
@@ -55,19 +55,22 @@ class Trial:
     def points(self) -> Iterator[Point]:
         """Points inside of window and box, parameters at their defaults; raises `SetupError` where a range is none."""
         for k, share in enumerate(_SHARES):
-            point = {parameter.symbol: _typical(parameter) for parameter in self.parameters}
+            point = self._defaults()
             point[self.control.symbol] = self._between(self.window, point, share, "the window")
             for i, (symbol, ends) in enumerate(self.box.items(), k + 1):
                 point[symbol] = self._between(ends, point, _SHARES[i % len(_SHARES)], f"the range of {symbol}")
             yield point
 
+    def _defaults(self) -> dict[Symbol, Rational]:
+        return {parameter.symbol: _typical(parameter) for parameter in self.parameters}
+
     def above_zero(self, value: Expr, what: str) -> bool:
         """Whether ``value``, of parameters at their defaults, is above zero; raises `SetupError` where it is no number."""
-        return bool(self._real(value, {p.symbol: _typical(p) for p in self.parameters}, what) > 0)
+        return bool(self._real(value, self._defaults(), what) > 0)
 
     def window_in_range(self) -> None:
         """Raises `SetupError` where the window, parameters at their defaults, leaves what the control may be."""
-        point = {parameter.symbol: _typical(parameter) for parameter in self.parameters}
+        point = self._defaults()
         low, high = (self._real(end, point, "the window") for end in self.window)
         above = self.control.upper is not None and high > _number(self.control.upper)
         if above or low < _number(self.control.lower):
@@ -139,9 +142,7 @@ class Trial:
         for point in points:
             for symbol in (*self.box, self.control.symbol):
                 line = value.subs({other: number for other, number in point.items() if other != symbol})
-                if line.has(
-                    S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity
-                ):  # all of it is where a part is singular
+                if line.has(*INFINITE):  # all of it is where a part is singular
                     continue
                 for place in (_number(point[symbol]), *self._singular(line, point, symbol)):
                     at = _at({**point, symbol: parse_rational(mpmath.nstr(place, _DIGITS))})
@@ -150,7 +151,7 @@ class Trial:
 
     def _centre(self) -> Point:
         """The middle of the window and the box, or zero if that is inside: where surfaces meet that lines may pass by."""
-        point = {parameter.symbol: _typical(parameter) for parameter in self.parameters}
+        point = self._defaults()
         point[self.control.symbol] = self._between(self.window, point, "0.5", "the window")
         for symbol, ends in self.box.items():
             low, high = (self._real(end, point, f"the range of {symbol}") for end in ends)

@@ -188,15 +188,11 @@ def _straight(variable: Expr) -> tuple[Symbol, Expr] | None:
     """A symbol in which ``variable`` is linear, and its rational slope."""
     if not variable.is_Add:
         return None
-    slopes = {symbol: variable.coeff(symbol) for symbol in sorted(variable.free_symbols, key=str)}
-    return next(
-        (
-            (symbol, slope)
-            for symbol, slope in slopes.items()
-            if slope.is_Rational and slope and symbol not in (variable - slope * symbol).free_symbols
-        ),
-        None,
-    )
+    for symbol in sorted(variable.free_symbols, key=str):
+        slope = variable.coeff(symbol)
+        if slope.is_Rational and slope and not (variable - slope * symbol).has(symbol):
+            return symbol, slope
+    return None
 
 
 def _multiples(variable: Expr, within: Expr) -> dict[Expr, Expr]:

@@ -15,6 +15,7 @@ from numerics.evolution_branches import branches
 from numerics.evolution_transitions import transitions
 from numerics.points import Status
 from numerics.sectors import carried, located, minima, witnessed
+from tests.derive.files.texts import GLASS, potential
 
 alpha, power = Symbol("alpha", positive=True), Symbol("p", positive=True)
 m, mhat = Symbol("m", real=True), Symbol("mhat", real=True)
@@ -196,23 +197,11 @@ def test_responses_are_measured_by_a_rule_of_their_own():
     np.testing.assert_array_equal(np.delete(without, responses), np.delete(asked, responses))
 
 
-GLASS = """
-[theory]
-name = "glass"
-summary = "a glass"
-potential = "{}"
-window = ["1/2", 2]
-[control.T]
-meaning = "temperature"
-[overlaps.q]
-meaning = "overlap"
-conjugate = "r"
-"""
 AVERAGE = "r/2 - r*q/2 + (q^2 - 1)/(4*T^2) - E[{}, x: N(1/T, {})]"
 
 
 @pytest.mark.parametrize(
-    "potential, says",
+    "formula, says",
     [
         (AVERAGE.format("log(2*cosh(x))", "-r"), "no solution was found"),
         (AVERAGE.format("log(2*cosh(x))", "r - 2"), "no solution was found"),
@@ -221,8 +210,8 @@ AVERAGE = "r/2 - r*q/2 + (q^2 - 1)/(4*T^2) - E[{}, x: N(1/T, {})]"
     ],
     ids=["a negative variance", "a variance below zero", "a logarithm of both signs", "an average that diverges"],
 )
-def test_a_potential_without_values_has_no_transitions_to_tell(potential, says):
-    theory = parsed(GLASS.format(potential), "mine").state_evolution()
+def test_a_potential_without_values_has_no_transitions_to_tell(formula, says):
+    theory = parsed(potential(formula), "mine").state_evolution()
     found = transitions(theory, theory.setup({}))
     assert found.status is Status.UNRESOLVED
     assert says in " ".join(found.notes)
@@ -232,8 +221,7 @@ def test_a_potential_without_values_has_no_transitions_to_tell(potential, says):
 
 def test_an_observable_over_no_variables_is_undefined():
     """Its covariance is negative where the solution lies; all else is measured."""
-    text = GLASS.format(AVERAGE.format("log(2*cosh(x))", "r"))
-    text += '[[observables]]\nname = "odd"\nvalue = "E[x^2, x: N(0, -q)]"\nmeaning = "none"\n'
+    text = GLASS + '[[observables]]\nname = "odd"\nvalue = "E[x^2, x: N(0, -q)]"\nmeaning = "none"\n'
     theory = parsed(text, "mine").state_evolution()
     (point,) = minima(theory, theory.setup({"T": 1}))
     assert point.action.reached

@@ -18,21 +18,8 @@ from sympy import cosh, log
 import spinodal
 from derive.action import SetupError
 from derive.files.theory import parsed
+from tests.derive.files.texts import ACTION, GLASS, MAGNET, potential
 
-MAGNET = """
-[theory]
-name = "magnet"
-summary = "a magnet"
-action = "m^2/2 - T*log(2*cosh(m/T))"
-window = ["1/2", 2]
-[control.T]
-meaning = "temperature"
-[order_parameters.m]
-meaning = "magnetisation"
-lower = -1
-upper = 1
-"""
-ACTION = "m^2/2 - T*log(2*cosh(m/T))"
 MARK = "executed"
 SECONDS = 2.0
 
@@ -94,24 +81,6 @@ def test_a_hostile_file_costs_one_message(name, tmp_path):
     assert len(outcome.stderr) < 1000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.toml"]
     assert spent < SECONDS
-
-
-GLASS = """
-[theory]
-name = "glass"
-summary = "a glass"
-potential = "r/2 - r*q/2 + (q^2 - 1)/(4*T^2) - E[log(2*cosh(x)), x: N(1/T, r)]"
-window = ["1/2", 2]
-[control.T]
-meaning = "temperature"
-[overlaps.q]
-meaning = "overlap"
-conjugate = "r"
-"""
-
-
-def potential(formula):
-    return re.sub(r"(?m)^potential = .*$", lambda _: f'potential = "{formula}"', GLASS)
 
 
 def named(name):

@@ -5,20 +5,9 @@ import re
 import pytest
 
 from derive.files.theory import parsed
+from tests.derive.files.texts import ACTION, MAGNET
 
-ONE = """
-[theory]
-name = "mine"
-summary = "one order parameter"
-action = "{}"
-window = ["1/2", 2]
-[control.T]
-meaning = "temperature"
-[order_parameters.m]
-meaning = "magnetisation"
-lower = -1
-upper = 1
-"""
+ONE = MAGNET.replace(ACTION, "{}")
 TWO = ONE.replace("[order", '[order_parameters.n]\nmeaning = "another"\nlower = -1\nupper = 1\n[order')
 CHECK = "no pole, jump or kink on lines between the bounds"
 
