@@ -92,7 +92,7 @@ def by_processes(problem: Problem, work: Work, jobs: int) -> Spread:
 def on_cluster(problem: Problem, work: Work, address: str) -> Spread:
     """Points by the workers of the Dask scheduler at ``address``; raises `SetupError` where there is none or no worker."""
     try:
-        from distributed import Client, KilledWorker
+        from distributed import KilledWorker
     except ImportError:
         raise SetupError("a cluster needs Dask: install spinodal[cluster], here and where the workers are") from None
     for name in ("distributed", "distributed.client", "tornado.application"):
@@ -101,20 +101,30 @@ def on_cluster(problem: Problem, work: Work, address: str) -> Spread:
     @contextmanager
     def pool() -> Iterator[Executor]:
         try:
-            client = Client(address, timeout=_PATIENCE, set_as_default=False)
+            client = _client(address)
         except OSError:
             raise CancelledError from None  # it was there when the sweep began
         with client:
             yield _Cluster(client)
 
     try:
-        with Client(address, timeout=_PATIENCE, set_as_default=False) as client:
+        with _client(address) as client:
             threads = sum(client.nthreads().values())
     except (OSError, ValueError, ImportError) as error:
         raise SetupError(f"no Dask scheduler answers at {address}: {error}") from None
     if not threads:
         raise SetupError(f"the Dask scheduler at {address} has no workers")
     return partial(_spread, problem, work, pool, _AHEAD * threads, (KilledWorker,), _GIVEN_UP)
+
+
+def _client(address: str) -> Client:
+    """A client of the scheduler at ``address``; Dask only asserts that its own loop has begun within ten seconds."""
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=_PATIENCE, set_as_default=False)
+    except AssertionError:  # a machine that has stood still for so long; the loop is there by now
+        return Client(address, timeout=_PATIENCE, set_as_default=False)
 
 
 class _Cluster(Executor):
