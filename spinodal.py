@@ -578,7 +578,12 @@ def transitions(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Every transition along the control; of a state evolution also along a parameter, at a value of the control."""
+    """Every transition along the control; of a state evolution also along a parameter, at a value of the control.
+
+    With --certify of a state evolution, whose averages are over one variable each and smooth: that there is one spinodal,
+    coexistence or crossing of a level within 10^-N of each that is printed, but not which state is the lowest. Where an
+    overlap vanishes, nothing is proven. Seconds, or minutes as with `minima`.
+    """
     problem, setup = _problem(theory, words, over)
     name, digits = problem.control.name, digits or problem.digits
     if setup.control is not None:
@@ -778,6 +783,7 @@ def _head(theory: str, problem: Problem, setup: Mapping[str, str]) -> dict[str, 
 @contextmanager
 def _solving() -> Iterator[None]:
     """Inside, a problem that no rule of integration or box can hold is bad input; one that breaks them is not solved."""
+    from derive.action import SetupError
     from derive.exact import ExactnessError
     from numerics.emit.runtime import UndefinedError
     from numerics.landscape import BoxError
@@ -785,7 +791,7 @@ def _solving() -> Iterator[None]:
 
     try:
         yield
-    except (BoxError, CostError, ExactnessError) as error:
+    except (BoxError, CostError, ExactnessError, SetupError) as error:
         raise BadInput(str(error)) from None
     except (SolverError, UndefinedError) as error:
         _complain(str(error))

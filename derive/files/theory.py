@@ -185,6 +185,11 @@ class _Draft:
         chain = self._chain()
         values = {**self.symbols, **{name: chain.value(name) for name in self.trial.texts}}
         self.trial.window_in_range()
+        if self.kind != "action" and not self.trial.above_zero(self.window[0], "the window"):
+            raise SetupError(
+                f"{self.trial.label}: theory.window: transitions of a state evolution are sought in the logarithm of its"
+                f" control, so that the window begins above zero, not at {self.window[0]}"
+            )
         for point in self.trial.points():
             self.trial.number(point)
         problem = self._action(chain, values) if self.kind == "action" else self._evolution(chain, values)

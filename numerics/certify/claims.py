@@ -28,6 +28,7 @@ from numerics.jets import Index
 __all__ = [
     "KINDS",
     "LEVELS",
+    "OF_SOLUTIONS",
     "Blocks",
     "Claim",
     "Derivatives",
@@ -255,6 +256,31 @@ def _coexistence(scene: Scene) -> Claim:
     return Claim([*one.gradient, *two.gradient, one.dual() + two.dual().times(-1)], facts)
 
 
+def _fold(scene: Scene) -> Claim:
+    """A spinodal whose two points are of any kind, as those of a potential are."""
+    (f,), j = scene.points, scene.column
+    H = f.hessian
+
+    def facts() -> Facts:
+        v = [x.value for x in _null(H, j)]
+        ends = f"two solutions that meet are there {{}} this {scene.control} and not on the other side"
+        slope = f.along(v, 1, f.n)
+        yield _signed(-f.along(v, 3) * slope, ends.format("above"), ends.format("below"))
+
+    return Claim([*f.gradient, _determinant(H)], facts)
+
+
+def _equal(scene: Scene) -> Claim:
+    """A coexistence of two points of any kind."""
+    one, two = scene.points
+
+    def facts() -> Facts:
+        lower = f"the potential of the first is the lower one {{}} this {scene.control}"
+        yield _signed(one.value(one.n) - two.value(two.n), lower.format("below"), lower.format("above"))
+
+    return _coexistence(scene)._replace(facts=facts)
+
+
 def _crossover(scene: Scene) -> Claim:
     (f,) = scene.points
     assert scene.excess is not None
@@ -370,11 +396,19 @@ def _up_to(order: int, sized: bool = False) -> Callable[[int], Blocks]:
     return blocks
 
 
+OF_SOLUTIONS: Mapping[str, str] = {
+    "observable-crossing": "observable-crossing",
+    "spinodal": "fold",
+    "coexistence": "equal-potentials",
+}
+"""What is proven of the transitions of a state evolution, whose solutions are no minima of its potential."""
 LEVELS = ("crossover", "observable-crossing")
 """Kinds of transitions at which an observable is at a level."""
 KINDS: Mapping[str, Kind] = {
     "spinodal": Kind("grad F = 0, det H = 0", 1, _up_to(3), _spinodal, soft=True),
+    "fold": Kind("grad F = 0, det H = 0", 1, _up_to(3), _fold, soft=True),
     "coexistence": Kind("grad F = 0 at both points, F is the same at both", 2, _up_to(2), _coexistence),
+    "equal-potentials": Kind("grad F = 0 at both solutions, F is the same at both", 2, _up_to(2), _equal),
     "crossover": Kind("grad F = 0, {via} is at its crossover level", 1, _up_to(2), _crossover),
     "observable-crossing": Kind("grad F = 0, {via} is at its level", 1, _up_to(2), _crossing),
     "steepest": Kind(

@@ -21,10 +21,11 @@ from mpmath import mpf
 from sympy import Rational
 
 from derive.action import EffectiveAction
+from derive.averages import GaussianAverage
 from derive.exact import ExactnessError
 from numerics.balls import Ball, ball, number
 from numerics.certify.certificate import Certificate, certificate
-from numerics.certify.claims import KINDS, LEVELS, mirror
+from numerics.certify.claims import KINDS, LEVELS, OF_SOLUTIONS, mirror
 from numerics.certify.intervals import Box, Interval, ProofError, ball_of, balls, box_around, polished
 from numerics.certify.means import as_action
 from numerics.certify.methods import PROOF
@@ -69,7 +70,8 @@ def certified_transitions(
 ) -> tuple[Transitions, Certificate]:
     """``found`` with what is proven, and the certificate. What is not proven stays, with a note that says why.
 
-    Of a state evolution it is where an observable crosses its level. Raises `UncertifiableError` where there is no rule.
+    Of a state evolution these are spinodals, coexistence and crossings of a level. Raises `UncertifiableError` where there
+    is no rule.
     """
     landscape, entries, proven, notes = Landscape(as_action(action), setup), [], [], list(found.notes)
     if isinstance(action, EffectiveAction):
@@ -173,16 +175,21 @@ def _conjugates(
 
 
 def _in_full(landscape: Landscape, evolution: StateEvolution, entry: Transition) -> Transition:
-    """Where an observable crosses its level, with the conjugates among the order parameters."""
+    """A transition of a state evolution with the conjugates among the order parameters of its phases."""
     levels = [observable.name for observable in evolution.observables if observable.crossover is not None]
-    if entry.kind is not TransitionKind.OBSERVABLE_CROSSING or entry.observable not in levels:
-        raise ProofError("of a state evolution, only where an observable crosses its level is proven")
-    (phase,) = entry.phases
+    if entry.kind not in OF_SOLUTIONS or (entry.kind in LEVELS and entry.observable not in levels):
+        raise ProofError(f"of a state evolution, no theorem is known about a transition of this kind, {entry.kind}")
+    return replace(entry, phases=tuple(_with_conjugates(landscape, evolution, entry, each) for each in entry.phases))
+
+
+def _with_conjugates(
+    landscape: Landscape, evolution: StateEvolution, entry: Transition, phase: PhasePoint
+) -> PhasePoint:
     overlaps = [ball(number.value) for number in phase.order_parameters.values()]
     found = map(number, _conjugates(landscape, evolution, overlaps, [ball(entry.value.value)]))
     numbers = [Number(value, abs(value) * _ROUGH, entry.value.digits) for value in found]
     conjugates = dict(zip(map(str, evolution.conjugates), numbers, strict=True))
-    return replace(entry, phases=(PhasePoint(SOLUTION, {**phase.order_parameters, **conjugates}, phase.action),))
+    return PhasePoint(SOLUTION, {**phase.order_parameters, **conjugates}, phase.action)
 
 
 def _points(landscape: Landscape, found: Sequence[Point], digits: int) -> Theorem:
@@ -241,6 +248,8 @@ def _transition(landscape: Landscape, entry: Transition, digits: int) -> Proven:
 def _local(landscape: Landscape, entry: Transition, digits: int) -> Proven:
     """What is proven about a transition whatever the other states are; of an instability, with any mirror that serves."""
     action, kind = landscape.action, str(entry.kind)
+    if action.value.has(GaussianAverage):
+        kind = OF_SOLUTIONS[kind]
     if kind == TransitionKind.CROSSOVER and all(entry.observable != o.name for o in action.observables):
         kind = "steepest"
     if kind not in KINDS or entry.status is not Status.OK:

@@ -19,6 +19,7 @@ from numerics.balls import Ball
 from numerics.certify.claims import (
     KINDS,
     LEVELS,
+    OF_SOLUTIONS,
     Claim,
     Derivatives,
     Kind,
@@ -214,7 +215,7 @@ def _sentences(stage: Stage, method: Method) -> Iterator[str]:
     yield from _others(stage, method, driving)
     if theorem.lowest:
         yield from _lowest(stage, points, driving)
-    elif theorem.kind in (POINTS, "observable-crossing"):
+    elif theorem.kind in (POINTS, *OF_SOLUTIONS.values()):
         yield UNPROVEN
 
 

@@ -126,9 +126,11 @@ def _refuse_shape(proven: Proven, action: EffectiveAction, digits: int) -> None:
 
 def _refuse_names(theorem: Theorem, landscape: Landscape) -> None:
     """Raises `ProofError` where stationary points are not named as the theory names them; the wall may be one of the minima."""
-    if landscape.action.value.has(GaussianAverage) and theorem.names != (SOLUTION,):
-        raise ProofError(f"a stationary point of a potential is named {SOLUTION}")
-    if theorem.kind != POINTS or landscape.action.value.has(GaussianAverage):
+    if landscape.action.value.has(GaussianAverage):
+        if set(theorem.names) != {SOLUTION}:
+            raise ProofError(f"a stationary point of a potential is named {SOLUTION}")
+        return
+    if theorem.kind != POINTS:
         return
     with mpmath.workdps(_NAMING):
         control, n = landscape.control(), landscape.n

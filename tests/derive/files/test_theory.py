@@ -226,6 +226,10 @@ BAD = {
     "an infinite domain": (changed(ACTION, "order_parameters.m", "upper = 1", 'upper = "oo"'), "domains bounded"),
     "an empty domain": (changed(ACTION, "order_parameters.m", "upper = 1", "upper = -2"), "the range of m is empty"),
     "an empty window": (changed(ACTION, "theory", '["1/2", 2]', '[2, "1/2"]'), "the window is empty"),
+    "a window below zero": (
+        {**changed(POTENTIAL, "theory", '"1/2", 2', '"-1/2", 2'), "control.T": 'meaning = "field"\nlower = -1'},
+        "begins above zero, not at -1/2",
+    ),
     "a complex window": (changed(ACTION, "theory", '["1/2", 2]', '["1/2", "sqrt(h - 1)"]'), "no finite real number"),
     "a complex action": (changed(ACTION, "theory", "m^2/2", "log(m)"), "this is not real\n.*\n.*at h = 0.25, T ="),
     "a complex definition": ({**ACTION, "definitions": 'field = "sqrt(m)/T"'}, "field, character 1: this is not real"),
