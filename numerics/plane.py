@@ -169,9 +169,9 @@ def on_a_plane(
         others, complete, isolated = _searched(landscape, control, axes_of(landscape, box, decades, _FEW_NODES), None)
         rest = [root for root in roots if not any(same(root.x, other.x, root.sizes, APART) for other in others)]
         roots, complete = [*others, *rest], complete and _degree(rest) == 0
-    pairs = touching(landscape, control, grid, floats, roots) if isolated else []
+    pairs, seen = touching(landscape, control, grid, floats, roots) if isolated else ([], True)
     degree = _degree(pairs)
-    return [*roots, *pairs], complete and (None if degree is None else degree == 0), isolated
+    return [*roots, *pairs], complete and (degree == 0 if seen and degree is not None else None), isolated
 
 
 def _holds(cell: Cell, root: Root) -> bool:

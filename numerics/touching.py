@@ -3,7 +3,8 @@ r"""Where the curves on which the two components of a gradient vanish touch, or 
 .. math:: \nabla F = 0, \qquad \det \nabla^2 F = 0
 
 No sign on a grid tells of them. Floats choose the cells in which all three may vanish, to first order, and balls exclude
-parts of those until what is left is regular, or so small that no precision in use tells it from a point.
+parts of those until what is left is regular, or so small that no precision in use tells it from a point. A valley much
+narrower than a cell is excluded by the one combination of both components that does not change across it.
 """
 
 from __future__ import annotations
@@ -23,27 +24,44 @@ from numerics.landscape import Landscape, same
 __all__ = ["touching"]
 
 _BITS = 256
-_HALVINGS = 80
-_MOST_CELLS = 1000  # of one search: beyond, what is suspected is left unlooked at
+_HALVINGS, _MOST_HALVINGS = 40, 320  # of each side, and of both together where a part is thin
+_MOST_CELLS = 20000  # of one search: beyond, what is suspected is left unlooked at, and that is said
 
 
 def touching(
     landscape: Landscape, control: mpf, grid: Sequence[Sequence[mpf]], floats: Floats, known: Sequence[Root]
-) -> list[Root]:
-    """The pairs, and a degenerate point for each cell of the grid that seems to hold one, apart from those ``known``."""
+) -> tuple[list[Root], bool]:
+    """The pairs, and a degenerate point for each cell of the grid that seems to hold one, apart from those ``known``.
+
+    The second says whether every cell that is suspected could be looked at.
+    """
+    suspect = _suspect(grid, floats)
+    for place in np.argwhere(suspect):
+        suspect[tuple(place)] = not any(
+            all(axis[k] <= value <= axis[k + 1] for value, axis, k in zip(root.x, grid, place, strict=True))
+            for root in known
+        )
     found: list[Root] = []
     budget = iter(range(_MOST_CELLS))
-    for place in np.argwhere(_suspect(grid, floats)):
-        sides = tuple((axis[k], axis[k + 1]) for axis, k in zip(grid, place, strict=True))
-        if not any(_within(root, sides) for root in (*known, *found)):
-            for root in _parts(landscape, control, tuple((ball(a), ball(b)) for a, b in sides), budget):
-                if not any(same(root.x, other.x, root.sizes, APART) for other in (*known, *found)):
-                    found.append(root)
-    return found
+    for sides in _runs(grid, suspect):
+        for root in _parts(landscape, control, sides, budget):
+            if not any(same(root.x, other.x, root.sizes, APART) for other in (*known, *found)):
+                found.append(root)
+    return found, next(budget, None) is not None
 
 
-def _within(root: Root, sides: Sequence[tuple[mpf, mpf]]) -> bool:
-    return all(a <= value <= b for value, (a, b) in zip(root.x, sides, strict=True))
+def _runs(grid: Sequence[Sequence[mpf]], suspect: NDArray[np.bool_]) -> Iterator[Cell]:
+    """The cells that are suspected, neighbours along one of the axes taken together: that of which the fewest are left.
+
+    On a grid that is geometric towards zero, a point on an axis is in reach of a row of cells.
+    """
+    fewest = min((0, 1), key=lambda axis: int(np.count_nonzero(np.diff(suspect, axis=axis, prepend=False) & suspect)))
+    along, across = grid[fewest], grid[1 - fewest]
+    for k, line in enumerate(np.moveaxis(suspect, fewest, 1)):
+        ends = np.flatnonzero(np.diff(line, prepend=False, append=False))
+        for first, last in ends.reshape(-1, 2):
+            sides = (ball(along[first]), ball(along[last])), (ball(across[k]), ball(across[k + 1]))
+            yield sides if fewest == 0 else sides[::-1]
 
 
 def _suspect(grid: Sequence[Sequence[mpf]], floats: Floats) -> NDArray[np.bool_]:
@@ -65,10 +83,10 @@ def _parts(landscape: Landscape, control: mpf, cell: Cell, budget: Iterator[int]
 
     A part that stays undecided for long holds a degenerate point, as far as the precision in use can tell.
     """
-    bends, pending = landscape.balls(control, 2), [(cell, 0)]
+    bends, pending = landscape.balls(control, 2), [(cell, (0, 0))]
     with ctx.workprec(_BITS):
         while pending and next(budget, None) is not None:
-            part, depth = pending.pop()
+            part, halved = pending.pop()
             slopes_and_bends = bends(tuple(a.union(b) for a, b in part))
             if _excluded(bends, part, slopes_and_bends):
                 continue
@@ -78,26 +96,37 @@ def _parts(landscape: Landscape, control: mpf, cell: Cell, budget: Iterator[int]
             root = solved(landscape, control, chart, chart.centre, COVER_DPS) if regular else None
             if root is not None:
                 yield root
-            elif depth == _HALVINGS:
+            elif min(halved) >= _HALVINGS or sum(halved) >= _MOST_HALVINGS:
                 if _within_reach(bends, part):
                     x = chart.point(chart.centre)
                     yield Root(x, tuple(abs(v) or unit for v, unit in zip(x, chart.units, strict=True)), None)
-                return
+                    return
             else:
-                pending += [(half, depth + 1) for half in _halves(part, depth % 2)]
+                axis = _wider(part, (xx, xy, yy), halved)
+                deeper = (halved[0] + 1 - axis, halved[1] + axis)
+                pending += [(half, deeper) for half in _halves(part, axis)]
 
 
 def _excluded(bends: Callable[[Place], Place], part: Cell, values: Place) -> bool:
-    """Whether there is no root: one of the slopes is not zero, or Newton's step with every Hessian there leads out."""
+    """Whether there is no root: a combination of the slopes is not zero, or Newton's step with every Hessian there leads out.
+
+    The combinations are each slope, and those that the adjugate of the Hessian in the middle makes of both.
+    """
     first, second, xx, xy, yy = values
     if not (first.contains(0) and second.contains(0)):
         return True
+    middle = tuple(((a + b) / 2).mid() for a, b in part)
+    here = bends(middle)
+    away = [a.union(b) - x for x, (a, b) in zip(middle, part, strict=True)]
+    along, across, bend = (value.mid() for value in here[2:])
+    for p, q in ((1, 0), (0, 1), (bend, -across), (-across, along)):
+        value = p * here[0] + q * here[1] + (p * xx + q * xy) * away[0] + (p * xy + q * yy) * away[1]
+        if not value.contains(0):
+            return True
     determinant = xx * yy - xy * xy
     if determinant.contains(0):
         return False
-    middle = tuple(((a + b) / 2).mid() for a, b in part)
-    first, second = bends(middle)[:2]
-    steps = (yy * first - xy * second) / determinant, (xx * second - xy * first) / determinant
+    steps = (yy * here[0] - xy * here[1]) / determinant, (xx * here[1] - xy * here[0]) / determinant
     return not all((x - step).overlaps(a.union(b)) for x, step, (a, b) in zip(middle, steps, part, strict=True))
 
 
@@ -107,6 +136,19 @@ def _within_reach(bends: Callable[[Place], Place], part: Cell) -> bool:
     width, height = (b - a for a, b in part)
     reach = abs(xx) * width + abs(xy) * height, abs(xy) * width + abs(yy) * height
     return not any(abs(slope) > most for slope, most in zip((first, second), reach, strict=True))
+
+
+def _wider(part: Cell, hessian: Place, halved: tuple[int, int]) -> int:
+    """The axis to halve: that along which both slopes change more over a part; where they differ, the one less halved.
+
+    Along a valley that runs aslant through a thin part, halves across the thin side would all hold it.
+    """
+    xx, xy, yy = (value.abs_upper() for value in hessian)
+    width, height = ((b - a).abs_upper() for a, b in part)
+    slopes = [(along * width, across * height) for along, across in ((xx, xy), (xy, yy))]
+    if all(a > b for a, b in slopes) or all(b > a for a, b in slopes):
+        return int(slopes[0][1] > slopes[0][0])
+    return int(halved[1] < halved[0])
 
 
 def _halves(cell: Cell, axis: int) -> list[Cell]:
