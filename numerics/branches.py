@@ -306,6 +306,13 @@ class Atlas:
             return None
         return self.landscape.walled(control)
 
+    def on_wall(self, t: mpf) -> bool:
+        """Whether a branch of minima rests on the wall at ``t``, which then is no state of its own."""
+        return any(
+            self.landscape.wall(self.chart.point(node.position)[1]) is not None and self.walled(node) is None
+            for _, node in self.minima(t)
+        )
+
     def is_lowest(self, node: Node, *own: Segment, equal_to_wall: bool = False) -> bool:
         """Whether no minimum at the control of ``node``, those on its ``own`` segments aside, has a lower action."""
         value, wall = node.sight.data[()], None if equal_to_wall else self.walled(node)
@@ -313,9 +320,19 @@ class Atlas:
             return False
         if wall is not None and value - wall > mpf(10) ** (-self.curve.digits // 2) * max(abs(value), abs(wall)):
             return False
-        return all(
-            value <= other.sight.data[()] for segment, other in self.minima(node.position[-1]) if segment not in own
+        return not any(
+            self._lies_lower(other, node) for segment, other in self.minima(node.position[-1]) if segment not in own
         )
+
+    def _lies_lower(self, one: Node, other: Node) -> bool:
+        """Whether the action at ``one`` is lower than at ``other`` by more than what is known of their control may change.
+
+        Where three minima meet, each pair of them is lowest.
+        """
+        place, n = self.chart.rate(self.chart.control(one.position[-1])), self.landscape.n
+        (a, rise), (b, climb) = ((node.sight.data[()], node.sight.data[n,]) for node in (one, other))
+        known = mpf(10) ** (-self.curve.digits // 2)
+        return bool(b - a > known * max(abs(a), abs(b), abs(rise - climb) * place))
 
     def holds(self, x: Coordinates, control: mpf, index: int | None = None) -> bool:
         """Whether ``x`` or a symmetric image of it lies on a branch, between points of its ``index``, if that is given."""

@@ -492,7 +492,8 @@ def _walls(atlas: Atlas, digits: int) -> Iterator[Transition]:
 
     for segment in atlas.wells:
         for _, _, node in _zeros(segment, gap):
-            if atlas.walled(node) is not None and atlas.is_lowest(node, segment, equal_to_wall=True):
+            apart = atlas.walled(node) is not None and not atlas.on_wall(node.position[-1])
+            if apart and atlas.is_lowest(node, segment, equal_to_wall=True):
                 yield _coexistence_with_wall(atlas, segment, node, excess, digits)
 
 

@@ -681,3 +681,20 @@ def test_the_spinodal_of_spins_in_a_field_has_its_closed_form():
         return mpmath.findroot(depth, mpf("0.73"))
 
     assert agree(spinodal.value, exact, 30)
+
+
+def test_three_minima_that_meet_at_one_control_coexist_in_pairs():
+    found = solve(zoo.three_phases())
+    assert [(t.kind, t.value.text, t.value.error) for t in found] == [(COEXISTENCE, "0", 0)] * 3
+    places = {tuple(int(mpmath.nint(phase.order_parameters["x"].value)) for phase in t.phases) for t in found}
+    # Each first the phase that is the lower one below.
+    assert places == {(1, 0), (1, -1), (0, -1)}
+    assert found.status is Status.OK
+
+
+def test_a_third_minimum_that_lies_lower_rules_a_pair_out():
+    """With x^2 for 10^-6 of it more, the minimum at 0 is lower by 1e-6 where the others meet."""
+    action = zoo.three_phases()
+    found = solve(replace(action, value=action.value + zoo.x**2 / 10**6))
+    places = {tuple(int(mpmath.nint(phase.order_parameters["x"].value)) for phase in t.phases) for t in found}
+    assert places == {(1, 0), (0, -1)}

@@ -216,3 +216,9 @@ def bragg_williams():
         window=(Rational(1, 10), S(2)),
         parameters=(Parameter(field, "the field", lower=S(-10), default=S.Zero),),
     )
+
+
+def three_phases():
+    """x^2 (x^2 - 1)^2 + h (x + x^2/2): at h = 0 three minima are equally deep, below it x = 1 is lowest, above x = -1."""
+    value = x**2 * (x**2 - 1) ** 2 + field * (x + x**2 / 2)
+    return action(value, (box(x, 2),), control=field, window=(Rational(-1, 20), Rational(1, 20)), lower=S(-10))
