@@ -622,13 +622,13 @@ def _to_start_from(problem: Problem, digits: int, certify: bool) -> int:
 
 def _certificate_file(theory: str, problem: Problem, digits: int, certify: bool, out: Path | None) -> Path | None:
     """Where a certificate goes, if one is asked for and there can be one."""
-    from derive.files.written import UnwritableError
-    from numerics.certify.taylor import UncertifiableError
-
     if not certify:
         if out is not None:
             raise BadInput("--out goes with --certify")
         return None
+    from derive.files.written import UnwritableError
+    from numerics.certify.taylor import UncertifiableError
+
     if digits > MOST_CERTIFIED:
         raise BadInput(f"--certify: {digits} digits; a certificate may have {MOST_CERTIFIED}")
     try:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import mpmath
 import numpy as np
+import scipy
 from mpmath import mpf
-from scipy.ndimage import minimum_filter
 
 from numerics.balls import ball
 from numerics.cell import APART, COVER_DPS, Chart, Root, solved
@@ -116,7 +116,7 @@ def _shallow(nodes: Sequence[Array], values: Sequence[Array]) -> Array:
     with np.errstate(all="ignore"):
         size = sum((v / np.nanmean(np.abs(v[np.isfinite(v)]))) ** 2 for v in values)
     size = np.where(np.isfinite(size), size, np.inf)
-    places = np.argwhere((size == minimum_filter(size, 3, mode="nearest")) & np.isfinite(size))
+    places = np.argwhere((size == scipy.ndimage.minimum_filter(size, 3, mode="nearest")) & np.isfinite(size))
     return np.array([[axis[k] for axis, k in zip(nodes, place, strict=True)] for place in places[:_STARTS]])
 
 

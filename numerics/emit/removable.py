@@ -209,10 +209,11 @@ def _bare(quotient: Expr, zero: Zero) -> Expr:
     return quotient.xreplace(guards) if guards else quotient
 
 
+@lru_cache(maxsize=4096)  # derivatives of several orders share most of their quotients
 def _limit(quotient: Expr, zero: Zero) -> tuple[int, Expr] | None:
     """The order of the zero below, and the limit."""
     quotient, variable, apart = zero.isolated(quotient)
-    if quotient.has(*NOT_SMOOTH):
+    if quotient.has(*NOT_SMOOTH) or _diverges(quotient, variable):
         return None
     above, below = _over_one_denominator(expand_mul(quotient))
     for order in range(_ORDERS + 1):
@@ -224,6 +225,25 @@ def _limit(quotient: Expr, zero: Zero) -> tuple[int, Expr] | None:
             return None
         above, below = above.diff(variable), below.diff(variable)
     return None
+
+
+def _diverges(quotient: Expr, variable: Symbol) -> bool:
+    """Whether the terms with the highest pole, each a power of ``variable`` times what is finite at zero, leave one together.
+
+    That it has no limit is seen before anything is multiplied out.
+    """
+    leading: dict[Expr, Expr] = {}
+    for term in Add.make_args(quotient):
+        factors = [factor.as_base_exp() for factor in Mul.make_args(term)]
+        power = Add(*(e for base, e in factors if base == variable))
+        rest = Mul(*(base**e for base, e in factors if base != variable)).xreplace({variable: S.Zero})
+        if rest.has(*_NO_NUMBER):
+            return False
+        leading[power] = leading.get(power, S.Zero) + rest
+    powers = list(leading)
+    if not all(power.is_Integer for power in powers) or min(powers) >= 0:
+        return False
+    return not vanishes(leading[min(powers)])
 
 
 def _over_one_denominator(total: Expr) -> tuple[Expr, Expr]:

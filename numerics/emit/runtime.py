@@ -9,7 +9,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
-import scipy.special
+import scipy  # its rooms are opened where they are used: that of special functions takes a fifth of a second
 from mpmath import libmp, mp
 from numpy.typing import ArrayLike, NDArray
 from sympy import Rational
