@@ -10,11 +10,12 @@ nothing more is needed on one machine; and a Dask scheduler that is there, which
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -40,7 +41,8 @@ R = TypeVar("R")
 
 _AHEAD = 4
 """Blocks of points that wait at each worker, so that it need not wait for a disk."""
-_PATIENCE = "10s"
+_PATIENCE = 10
+"""Seconds in which a scheduler answers."""
 _LOST = "failed: its worker was lost, twice; is there enough memory?"
 _GIVEN_UP = "failed: the scheduler gave it up, as it lost a worker each time; is there enough memory?"
 _ALONE = threading.Lock()
@@ -118,13 +120,19 @@ def on_cluster(problem: Problem, work: Work, address: str) -> Spread:
 
 
 def _client(address: str) -> Client:
-    """A client of the scheduler at ``address``; Dask only asserts that its own loop has begun within ten seconds."""
-    from distributed import Client
+    """A client of the scheduler at ``address``, which is asked first: one that finds nobody is left half made.
 
-    try:
-        return Client(address, timeout=_PATIENCE, set_as_default=False)
-    except AssertionError:  # a machine that has stood still for so long; the loop is there by now
-        return Client(address, timeout=_PATIENCE, set_as_default=False)
+    Its end, whenever it is collected, would keep the loop of another one waiting.
+    """
+    from distributed import Client
+    from distributed.comm.core import connect
+
+    async def ask() -> None:
+        await (await connect(address, timeout=_PATIENCE)).close()
+
+    with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own
+        apart.submit(asyncio.run, ask()).result()
+    return Client(address, timeout=_PATIENCE, set_as_default=False)
 
 
 class _Cluster(Executor):

@@ -461,7 +461,7 @@ def test_what_a_cluster_answers_counts_by_what_has_come(status, raised, told):
 
 def test_where_there_is_no_scheduler(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("numerics.sweep._PATIENCE", "1s")
+    monkeypatch.setattr("numerics.sweep._PATIENCE", 1)
     problem = find(LANDAU).problem()
     work = sweep.Work(find(LANDAU).recipe({}), minima, 15, "")
     for address, complaint in (
