@@ -38,7 +38,10 @@ MUTATIONS = {
 }
 
 
-@pytest.mark.parametrize("model", MODELS)
+TWO = ("as published", "all at once")  # the others change one place each
+
+
+@pytest.mark.parametrize("model", [pytest.param(n, marks=[pytest.mark.slow] * (n not in TWO)) for n in MODELS])
 @pytest.mark.parametrize("head", HEADS)
 def test_every_check_passes(head, model):
     derivation = HEADS[head].derivation(MODELS[model])
@@ -76,8 +79,16 @@ def mutants(head: str, every: int):
             yield step.name, label, derivation.altered(step.name, change)
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), len(MUTATIONS)])
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(
+    ("head", "every"),
+    [
+        ("linear", len(MUTATIONS)),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("softmax", len(MUTATIONS)), ("linear", 1), ("softmax", 1))
+        ),
+    ],
+)
 def test_every_mutation_is_caught(head, every, capsys):
     survivors, steps = [], set()
     rows = []

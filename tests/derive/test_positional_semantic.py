@@ -82,7 +82,9 @@ def known(step):
     return [check for check in step.checks if check.evaluator in EVALUATORS]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "three tokens")) for n in MODELS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in ("rank two", "three tokens"))) for n in MODELS]
+)
 def test_every_check_passes(name):
     chain = derivation(MODELS[name])
     reports = [chain.run(step, check) for step in chain.steps for check in known(step)]

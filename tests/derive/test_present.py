@@ -109,7 +109,9 @@ def test_json():
     assert [check["result"] for check in minimum["checks"]] == ["pass", "fail", "not run"]
 
 
-@pytest.mark.parametrize("module", BY_MODULE)
+@pytest.mark.parametrize(
+    "module", [pytest.param(m, marks=[pytest.mark.slow] * m.endswith("softmax")) for m in BY_MODULE]
+)
 def test_every_derivation_prints_in_every_form(module):
     derivation = BY_MODULE[module].derivation()
     parser = parsed(as_html(derivation))
@@ -123,7 +125,9 @@ def test_source():
     assert source(TOY["energy"], "latex") == r"\frac{x^{2}}{2} - x"
 
 
-@pytest.mark.parametrize("theory", ["copy-head/softmax", "copy-head/linear", "classical/potts"])
+@pytest.mark.parametrize(
+    "theory", [pytest.param("copy-head/softmax", marks=pytest.mark.slow), "copy-head/linear", "classical/potts"]
+)
 def test_a_folded_statement_is_the_statement(theory):
     """With every name replaced by what it stands for: the same expression, or the same value at a rational point."""
     derivation = find(theory).derivation()

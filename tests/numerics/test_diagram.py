@@ -376,6 +376,7 @@ def test_the_size_of_a_critical_end_point_is_followed_in_another_parameter():
     assert (eight.value.text, eight.at["L"].text) == ("104.554959314157", "13.7415252434302")
 
 
+@pytest.mark.slow
 def test_the_linear_head_has_a_first_order_line_in_long_sequences():
     found, _ = followed(copy_head.linear.action(), ("1000", "100000"), "L=512:900:4", V=8)
     (end,) = special(found, "critical-end-point")

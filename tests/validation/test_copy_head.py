@@ -143,7 +143,7 @@ def test_minima_of_the_projected_action(samples, name, energy, attention, loss):
     [
         (Model(loss_factor=1 / L), {"gamma_w": "1/2", "gamma_g": "1/2"}),
         (Model(shift=2), {}),
-        (Model(weight_decay=2 * gamma_w), {"gamma_w": 2}),
+        pytest.param(Model(weight_decay=2 * gamma_w), {"gamma_w": 2}, marks=pytest.mark.slow),
     ],
     ids=["loss 1/L", "shift 2", "gamma_w doubled"],
 )

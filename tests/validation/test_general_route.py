@@ -148,11 +148,12 @@ SPLIT = {"q_11": 0.047, "q_22": 0.08, "V_11": 15, "V_22": 26.5, "m_1": 0.28, "th
 SAMPLED = [
     ({"L": "3", "alpha": "3/2"}, "semantic", {"q": 0.17, "V": 12.5, "theta": 0.194}, 11),
     ({"r": "2", "alpha": "2"}, "semantic", PAIR, 11),
-    pytest.param({"r": "2", "alpha": "2"}, "mixed", SPLIT, 11, marks=pytest.mark.slow),
-    pytest.param({"L": "3", "r": "2", "alpha": "3/2"}, "semantic", PAIR, 10, marks=pytest.mark.slow),
+    ({"r": "2", "alpha": "2"}, "mixed", SPLIT, 11),
+    ({"L": "3", "r": "2", "alpha": "3/2"}, "semantic", PAIR, 10),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values, name, start, points", SAMPLED)
 def test_more_tokens_and_higher_rank(values, name, start, points):
     """Solved with errors; energy two ways; and what the sector holds at zero by symmetry the update leaves there."""
@@ -168,6 +169,7 @@ def test_more_tokens_and_higher_rank(values, name, start, points):
     assert np.linalg.norm(np.mean(each, axis=0)) <= np.linalg.norm(interval(each))
 
 
+@pytest.mark.slow
 def test_energy_of_three_tokens_has_the_slope_that_the_theory_demands():
     """de/dalpha = E M, at three tokens: the points of the rule are the same, so that differences are smooth."""
     values, start, step = {"L": "3"}, {"q": 0.17, "V": 12.5, "theta": 0.194}, 0.05

@@ -64,6 +64,7 @@ def test_a_linear_action_off_by_five_per_cent(tmp_path, kind):
     assert wrong["energy"] is Outcome.FAILS
 
 
+@pytest.mark.slow
 def test_an_onset_off_by_five_per_cent(tmp_path):
     """The kinetic part and the data term balance at P_pool, which goes as one over the factor of the data."""
     right, wrong = outcomes(row("linear onset"), tmp_path, Mistaken)
@@ -85,6 +86,7 @@ def test_noise_that_lacks_a_factor(tmp_path, monkeypatch):
         assert (right[entries], wrong[entries]) == (Outcome.HOLDS, Outcome.FAILS), entries
 
 
+@pytest.mark.slow
 def test_noise_of_mini_batches_that_lacks_a_factor(tmp_path, monkeypatch):
     """The same in a short run with W in the state, which has not forgotten that it began at the minimum."""
     how = {"start": "copy", "steps": 800, "batch": 50, "rate": "0.1"}
