@@ -28,6 +28,7 @@ _MOST_CELLS = 30000
 _SMALLEST = 64  # halvings of a side
 _SHRUNK = 0.6
 _DEEPEST = 400
+_PIECES, _NARROWED = 64, 3  # of a curve, each of which is narrowed so often
 
 Place = Sequence[Ball]
 Cell = tuple[tuple[Ball, Ball], ...]
@@ -91,18 +92,46 @@ def _along_a_curve(
     sides = tuple(
         _about(p, reach if i == column else span) for i, (p, span) in enumerate(zip(point, spans, strict=True))
     )
-    jet, others = field(sides, 4), [i for i in range(n) if i != column]
-    if others:  # the Krawczyk operator in x', for every t at once
-        bends = _block(jet, others)
-        inverse, count = bends.mid().inv().mid(), len(others)
-        middle, there = field([p.mid() for p in point], 1), sides[column] - point[column].mid()
-        force = [middle[i,] + jet[min(i, column), max(i, column)] * there for i in others]
-        spread = arb_mat(count, 1, [sides[i] - point[i].mid() for i in others])
-        shifts = (unit(count) - inverse * bends) * spread - inverse * arb_mat(count, 1, force)
-        if not all(abs(shift) < sides[i].rad() for shift, i in zip(shifts.entries(), others, strict=True)):
+    signs = set()
+    for part in _pieces(sides[column]):
+        piece = _relaxed(field, tuple(part if i == column else side for i, side in enumerate(sides)), column)
+        if piece is None:
             return None
-    quartic = _expanded(jet, n, _curve(jet, n, column, 3))[4]
-    return None if quartic.contains(0) else sides
+        jet = field(piece, 4)
+        quartic = _expanded(jet, n, _curve(jet, n, column, 3))[4]
+        if quartic.contains(0):
+            return None
+        signs.add(bool(quartic > 0))
+    return sides if len(signs) == 1 else None
+
+
+def _pieces(side: Ball) -> list[Ball]:
+    """The parts of a side of a region, from its ends inwards: there the action is least likely to be seen convex."""
+    low, step = side.lower(), (side.upper() - side.lower()) / _PIECES
+    parts = [(low + k * step).union(low + (k + 1) * step) for k in range(_PIECES)]
+    return sorted(parts, key=lambda part: -float(abs(part - side.mid()).mid()))
+
+
+def _relaxed(field: Field, sides: tuple[Ball, ...], column: int) -> tuple[Ball, ...] | None:
+    """Where in ``sides`` the action is stationary in all order parameters but one, if there it is once for each value of that.
+
+    The Krawczyk operator in the others, for every value at once, and again in what it leaves.
+    """
+    others = [i for i in range(len(sides)) if i != column]
+    for again in range(_NARROWED if others else 0):
+        jet, centres = field(sides, 2), [side.mid() for side in sides]
+        bends, middle, count = _block(jet, others), field(centres, 1), len(others)
+        inverse, there = bends.mid().inv().mid(), sides[column] - centres[column]
+        force = [middle[i,] + jet[min(i, column), max(i, column)] * there for i in others]
+        spread = arb_mat(count, 1, [sides[i] - centres[i] for i in others])
+        shifts = (unit(count) - inverse * bends) * spread - inverse * arb_mat(count, 1, force)
+        moved = dict(zip(others, shifts.entries(), strict=True))
+        if not again and not all(abs(shift) < sides[i].rad() for i, shift in moved.items()):
+            return None
+        sides = tuple(
+            (centres[i] + moved[i]).intersection(side) if i in moved else side for i, side in enumerate(sides)
+        )
+    return sides
 
 
 def _about(centre: Ball, width: Ball) -> Ball:
