@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,7 @@ def transitions(
     for place, event in enumerate(seen):
         say(f"solving transition {place + 1} of {len(seen)}: {event.kind}")
         found.append(solved(event, digits)[0])
-    found += _from_nothing(evolution, low, high, digits)
+    found += [*_from_nothing(evolution, low, high, digits), *_beside_nothing(evolution, survey.branches, digits)]
     entries = tuple(sorted(found, key=lambda entry: entry.value.value))
     worst = [entry.status for entry in entries if entry.status is not Status.OK]
     ends = [float(entry.value.value) for entry in entries if any(phase.name == TRIVIAL for phase in entry.phases)]
@@ -321,13 +321,52 @@ def _from_nothing(evolution: Evolution, low: float, high: float, digits: int) ->
                 "second" if there.beside < 1 else "first",
                 evolution.theory.control.name,
                 value,
-                (PhasePoint(TRIVIAL, {o.name: number(0.0, 0.0, digits) for o in evolution.theory.overlaps}, action),),
+                (PhasePoint(TRIVIAL, dict.fromkeys(_names(evolution), number(0.0, 0.0, digits)), action),),
                 "an update multiplies small overlaps by one: a limit of quotients of differences",
                 Status.OK if value.reached else Status.DIGITS,
-                observable=evolution.theory.overlaps[0].name,
+                observable=evolution.theory.overlaps[there.place].name,
             )
         )
     return found
+
+
+def _beside_nothing(evolution: Evolution, traced: Sequence[Branch], digits: int) -> Iterator[Transition]:
+    """Where a branch has the potential of the solution at which every overlap vanishes, and both are stable."""
+    coarse, potential = evolution.ladder[0], evolution.theory.potential
+    if not has_nothing(evolution) or coarse.parts():
+        return
+
+    def there(control: float) -> tuple[float, float]:
+        found = nothing_there(evolution, control, (potential,))
+        return float(found.values[0]), float(found.errors[0])
+
+    def excess(x: Array, control: float, rule: Rule) -> float:
+        return float(evolution.evaluated((potential,), x, control, rule)[0]) - there(control)[0]
+
+    for branch in traced:
+        gaps = branch.potential(branch.ts) - [there(math.exp(t))[0] for t in branch.ts]
+        for t, slope in crossings(branch.ts, gaps):
+            if not branch.stable(t) or not from_nothing(evolution, math.exp(t), coarse).growth < 1:
+                continue
+            system = System(evolution, (branch.sector,), excess)
+            event = Event(TransitionKind.COEXISTENCE, system, system.joined([branch.x(t)], math.exp(t)))
+            entry, root = solved(event, digits)
+            action, off = there(root.control)
+            # The slope is that of the excess with log control.
+            value = number(root.control, float(entry.value.error) + off / abs(slope) * root.control, digits)
+            phase = PhasePoint(
+                TRIVIAL, dict.fromkeys(_names(evolution), number(0.0, 0.0, digits)), number(action, off, digits)
+            )
+            yield replace(
+                entry,
+                value=value,
+                status=entry.status if value.reached or entry.status is not Status.OK else Status.DIGITS,
+                phases=(phase, *entry.phases) if slope < 0 else (*entry.phases, phase),
+            )
+
+
+def _names(evolution: Evolution) -> list[str]:
+    return [overlap.name for overlap in evolution.theory.overlaps]
 
 
 # --- solutions ---

@@ -18,7 +18,7 @@ from tabulate import tabulate
 
 from derive.asymptotic import AsymptoticSeries, LimitLaw
 from derive.averages import GaussianAverage
-from numerics.points import Number, PhasePoint, Point, Points, Status, Transition, Transitions
+from numerics.points import Number, PhasePoint, Point, Points, Status, Transition, TransitionKind, Transitions
 
 if TYPE_CHECKING:
     from numerics.asymptotics import AsymptoticReport, Rung
@@ -176,7 +176,9 @@ def transitions_table(control: str, found: Transitions, within: str = "") -> str
     """One row per transition; where none is of first order, a line that says so, ``within`` a range of the control."""
     rows = [(entry.title, entry.order or "", entry.value.text, entry.error, _where(entry)) for entry in found]
     text = table(("transition", "order", control, "error", "where"), rows)
-    if found.status is not Status.OK or any(entry.order == "first" for entry in found):
+    # A spinodal, or a level of the evidence, may go with a jump to a state that is not listed, as one on a wall.
+    open_ = (TransitionKind.SPINODAL, TransitionKind.OBSERVABLE_CROSSING)
+    if found.status is not Status.OK or any(entry.order == "first" or entry.kind in open_ for entry in found):
         return text
     return f"{text}\n\nThere is no first-order transition{within}."
 

@@ -426,11 +426,15 @@ def _solved(evolution: Evolution, solution: Solution, digits: int) -> _Solved | 
 
 
 class FromNothing(NamedTuple):
-    """By what factor an update multiplies overlaps that all are next to zero; and such as are a little larger, ``beside``."""
+    """By what factor an update multiplies overlaps that all are next to zero; and such as are a little larger, ``beside``.
+
+    ``place`` is that of the overlap which grows most.
+    """
 
     growth: float
     error: float
     beside: float
+    place: int = 0
 
 
 def from_nothing(evolution: Evolution, control: float, rule: Rule) -> FromNothing:
@@ -457,12 +461,17 @@ def from_nothing(evolution: Evolution, control: float, rule: Rule) -> FromNothin
     if not all(np.all(np.isfinite(matrix)) for matrix in matrices):
         return FromNothing(np.nan, np.nan, np.nan)
     limit, coarser, beside_ = (largest_real(np.linalg.eigvals(matrix).astype(complex)) for matrix in matrices)
-    return FromNothing(limit, abs(limit - coarser) + _ROUNDING / (_NEXT * np.sqrt(_BESIDE)), beside_)
+    values, vectors = np.linalg.eig(matrices[0])
+    place = int(np.argmax(np.abs(vectors[:, np.argmin(np.abs(values - limit))])))
+    return FromNothing(limit, abs(limit - coarser) + _ROUNDING / (_NEXT * np.sqrt(_BESIDE)), beside_, place)
 
 
 def has_nothing(evolution: Evolution) -> bool:
-    """Whether no sector says that every overlap may vanish."""
-    return all(evolution.free(sector).any() for sector in evolution.theory.sectors)
+    """Whether no sector says that every overlap may vanish, or one says so where an update is not defined, but has a limit."""
+    if all(evolution.free(sector).any() for sector in evolution.theory.sectors):
+        return True
+    low, high = (float(end.subs(dict(evolution.setup.values))) for end in evolution.theory.window)
+    return not evolution.possible(np.zeros(evolution.n), np.sqrt(low * high))
 
 
 def nothing_there(evolution: Evolution, control: float, expressions: Sequence[Expr]) -> Values:
@@ -491,7 +500,7 @@ def _trivial(evolution: Evolution, control: float, digits: int) -> _Solved | Non
     fine, coarse = evolution.ladder[1], evolution.ladder[0]
     if not has_nothing(evolution) or fine.parts():
         return None
-    (growth, error, larger), (witness, *_) = (from_nothing(evolution, control, rule) for rule in (fine, coarse))
+    (growth, error, larger, _), (witness, *_) = (from_nothing(evolution, control, rule) for rule in (fine, coarse))
     if not np.isfinite(growth + witness):
         return None
     error += abs(growth - witness)

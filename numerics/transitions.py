@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import mpmath
@@ -38,6 +39,7 @@ __all__ = ["transitions"]
 
 _ZERO = mpf("1e-18")
 _BESIDE = mpf("1e-7")
+_CLOSEST, _FINER = 14, 40  # decades of a window to the closest fold that is looked for, and digits of its branches
 
 
 def transitions(
@@ -77,6 +79,18 @@ def transitions(
     with mpmath.workdps(atlas.dps):
         searches = (_spinodals, _instabilities, _onsets, _coexistences, _walls, _crossovers)
         every, notes = [entry for search in searches for entry in search(atlas, digits)], []
+        jumps = [entry for entry in every if entry.order == "first" and _lacks_a_phase(atlas, entry)]
+        if jumps:
+            seen = [(entry.kind, entry.value) for entry in every]
+            every += [
+                entry
+                for entry in _closer(landscape, jumps, window, digits, progress)
+                if not any(entry.kind is kind and _same(entry.value, value) for kind, value in seen)
+            ]
+            if not any(entry.kind is TransitionKind.SPINODAL for entry in every):
+                notes.append(
+                    f"where the order is first a phase ends in a spinodal, and none was found between {_span(atlas)}"
+                )
         located = [entry for entry in every if _outside(asked, entry.value.value) <= entry.value.error]
         found = [entry for entry in located if entry.value.error < atlas.chart.unit(entry.value.value)]
         # At the end point itself what is found beside it is the end point.
@@ -103,6 +117,37 @@ def transitions(
     if status is Status.OK and all(entry.kind is TransitionKind.CRITICAL_END_POINT for entry in entries):
         notes.append(f"no transition between {_span(atlas)}")
     return Transitions(tuple(entries), status, (*notes, *_checked(atlas)), time.perf_counter() - begin)
+
+
+def _same(one: Number, other: Number) -> bool:
+    return bool(abs(one.value - other.value) <= one.error + other.error)
+
+
+def _lacks_a_phase(atlas: Atlas, entry: Transition) -> bool:
+    """Whether an instability of first order is the only change: on neither side of it there are two minima."""
+    if entry.kind is not TransitionKind.INSTABILITY:
+        return False
+    chart = atlas.chart
+    place, span = chart.coordinate(entry.value.value), chart.coordinate(chart.high) - chart.coordinate(chart.low)
+    return all(len(atlas.minima(place + side * span * _BESIDE)) < 2 for side in (-1, 1))
+
+
+def _closer(
+    landscape: Landscape,
+    jumps: Sequence[Transition],
+    window: tuple[mpf, mpf],
+    digits: int,
+    progress: Progress | None,
+) -> list[Transition]:
+    """Spinodals and coexistence so close to an instability of first order that the steps along the window pass them by."""
+    for jump, decades in product(jumps, range(2, _CLOSEST + 1, 2)):
+        width = (window[1] - window[0]) * mpf(10) ** -decades
+        near = max(window[0], jump.value.value - width), min(window[1], jump.value.value + width)
+        atlas = survey(landscape, *near, progress, digits=_FINER)
+        with mpmath.workdps(atlas.dps):
+            if folds := list(_spinodals(atlas, digits)):
+                return [*folds, *_coexistences(atlas, digits)]
+    return []
 
 
 def _closed_forms(

@@ -26,7 +26,7 @@ from derive.exact import ExactnessError
 from numerics.balls import Ball, ball, number
 from numerics.certify.certificate import Certificate, certificate
 from numerics.certify.claims import KINDS, LEVELS, OF_SOLUTIONS, mirror
-from numerics.certify.intervals import Box, Interval, ProofError, ball_of, balls, box_around, polished
+from numerics.certify.intervals import Box, EffortError, Interval, ProofError, ball_of, balls, box_around, polished
 from numerics.certify.means import as_action
 from numerics.certify.methods import PROOF
 from numerics.certify.taylor import refuse_uncertifiable
@@ -238,11 +238,16 @@ def _transition(landscape: Landscape, entry: Transition, digits: int) -> Proven:
     proven = _local(landscape, entry, digits)
     if proven.theorem.kind not in _LOWEST:
         return proven
-    try:
-        theorem = _with_others(landscape, replace(proven.theorem, lowest=True), digits)
-        return established(landscape, theorem, PROOF)
-    except ProofError:
-        return proven
+    # The other points move with the control, all over its interval: their boxes have to be wider than that.
+    for others in dict.fromkeys((min(max(_LEAST_DIGITS, digits // 2), digits - 3), digits // 2)):
+        try:
+            theorem = _with_others(landscape, replace(proven.theorem, lowest=True), others)
+            return established(landscape, theorem, PROOF)
+        except EffortError:
+            break
+        except ProofError:
+            continue
+    return proven
 
 
 def _local(landscape: Landscape, entry: Transition, digits: int) -> Proven:
@@ -292,7 +297,7 @@ def _box(landscape: Landscape, theorem: Theorem, start: Sequence[Number], digits
 
 
 def _with_others(landscape: Landscape, theorem: Theorem, digits: int) -> Theorem:
-    """With the boxes of all other stationary points at its control, which need not be as small."""
+    """With the boxes of all other stationary points at its control, which need not be as small: of so many ``digits``."""
     stage, count = _stage(landscape, theorem), KINDS[theorem.kind].points * landscape.n
     with ctx.workprec(precision([theorem.box])):
         unknowns = balls(theorem.box)
@@ -306,7 +311,7 @@ def _with_others(landscape: Landscape, theorem: Theorem, digits: int) -> Theorem
             except ProofError:  # one of those that are one at a point of fourth order
                 continue
             if not any(region.holds(place) for region in around):
-                others.append(box_around(place, max(_LEAST_DIGITS, digits // 2)))
+                others.append(box_around(place, digits))
                 around += regions(stage, [place], driving)
     return replace(theorem, others=tuple(others))
 

@@ -648,3 +648,14 @@ def test_what_would_be_refused_is_not_written(monkeypatch):
     assert certificate.theorems == ()
     assert found.status is Status.UNPROVEN
     assert any("the verification refuses it: another phase" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("theory", "values"), [("landau-6", {"b": "-1"}), ("potts", {}), ("curie-weiss-in-field", {})])
+def test_that_no_other_state_lies_lower_is_proven_at_few_digits_too(theory, values):
+    """Beside a coexistence there is a third point, which moves with the control by more than a box of its digits holds."""
+    action = find(f"classical/{theory}").action()
+    setup = action.setup(values)
+    _, document = certified_transitions(action, setup, transitions(action, setup, digits=15), 15)
+    (coexistence,) = (each for each in document.theorems if each.theorem.kind == "coexistence")
+    assert coexistence.theorem.lowest
+    assert len(coexistence.theorem.others) == 1

@@ -1,6 +1,7 @@
 """`--certify` and `verify` on the command line."""
 
 import json
+import resource
 import sys
 from pathlib import Path
 
@@ -282,3 +283,23 @@ def test_names_that_nothing_is_proven_about_are_called_so(run):
     out = run("verify", "t.json")[1]
     assert "critical-end-point (called critical): proven again" in out
     assert "spinodal (copy): proven again" in out
+
+
+def test_where_nothing_can_be_written_nothing_is_lost(run, monkeypatch):
+    """A disk that is full: the certificate that was there stays, what was found is printed, and no empty file is left."""
+    assert run("transitions", "classical/landau-6", "b=-1", "--certify", "--out", "c.json")[0] == 0
+    before = Path("c.json").read_text()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        certified = run("transitions", "classical/landau-6", "b=-1", "--certify", "--out", "c.json", "--json")
+        begun = run("new", "mine")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (certified[0], begun[0]) == (3, 2)
+    document = json.loads(certified[1])
+    assert len(document["transitions"]) == 3
+    assert "certificate" not in document
+    assert "the certificate c.json cannot be written: File too large" in document["notes"][-1]
+    assert Path("c.json").read_text() == before
+    assert [path.name for path in Path().iterdir()] == ["c.json"]

@@ -1,5 +1,7 @@
 """State evolutions as numbers: fixed points by sector, their stability, and transitions, on theories with known answers."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from derive.state_evolution import Pair, Sector, StateEvolution
 from numerics.evolution import Evolution
 from numerics.evolution_branches import branches
 from numerics.evolution_transitions import transitions
-from numerics.points import Status
+from numerics.points import Status, TransitionKind
 from numerics.sectors import carried, located, minima, witnessed
 from tests.derive.files.texts import GLASS, potential
 
@@ -226,3 +228,40 @@ def test_an_observable_over_no_variables_is_undefined():
     (point,) = minima(theory, theory.setup({"T": 1}))
     assert point.action.reached
     assert mpmath.isnan(point.observables["odd"].value)
+
+
+GLASS_IN_A_BIAS = """
+[theory]
+name = "glass"
+summary = "Sherrington-Kirkpatrick model with a bias J to ferromagnetism"
+potential = "h*m/T - J*m^2/(2*T) + r/2 - r*q/2 + (q^2-1)/(4*T^2) - E[log(2*cosh(x)), x: N(h/T, r)]"
+window = ["3/10", "2"]
+digits = 4
+[control.T]
+meaning = "temperature"
+[parameters.J]
+meaning = "bias"
+[overlaps.m]
+meaning = "magnetisation"
+conjugate = "h"
+[overlaps.q]
+meaning = "overlap"
+conjugate = "r"
+"""
+PHASES = "".join(
+    f'[[sectors]]\nname = "{name}"\nvanishing = {list(gone)}\n'.replace("'", '"')
+    for name, gone in {"para": "mq", "glass": "m", "ferro": ""}.items()
+)
+
+
+@pytest.mark.parametrize(("bias", "overlap", "at"), [("3/2", "m", 1.5), ("1/2", "q", 1.0)])
+@pytest.mark.parametrize("sectors", ["", PHASES], ids=["none", "declared"])
+def test_what_grows_first_where_every_overlap_vanishes(bias, overlap, at, sectors):
+    """m grows by J/T and q by 1/T^2; it is no matter if a sector says so."""
+    theory = parsed(GLASS_IN_A_BIAS + sectors, "glass.toml").state_evolution()
+    found = transitions(theory, theory.setup({"J": bias}))
+    first = max(found, key=lambda entry: entry.value.value)
+    assert (first.kind, first.observable) == (TransitionKind.INSTABILITY, overlap)
+    assert abs(float(first.value.value) - at) < 1e-4
+    (point,) = minima(theory, theory.setup({"J": bias, "T": 7}))
+    assert (point.name, float(point.action.value)) == ("trivial", pytest.approx(-math.log(2) - 1 / 196, abs=1e-5))

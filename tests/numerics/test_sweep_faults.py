@@ -201,8 +201,9 @@ def _count(folder):
     try:
         return sum(Store.open(folder).count().values())
     except StoreError as error:
-        assert "holds no record store" in str(error)
-        return 0
+        if "holds no record store" in str(error):
+            return 0
+        raise
 
 
 def test_a_sweep_that_is_killed_at_any_instant_equals_one_that_is_not(tmp_path, undisturbed):

@@ -698,3 +698,14 @@ def test_a_third_minimum_that_lies_lower_rules_a_pair_out():
     found = solve(replace(action, value=action.value + zoo.x**2 / 10**6))
     places = {tuple(int(mpmath.nint(phase.order_parameters["x"].value)) for phase in t.phases) for t in found}
     assert places == {(1, 0), (0, -1)}
+
+
+@pytest.mark.parametrize("b", ["-1/10000", "-1/1000000"])
+def test_a_jump_next_to_a_tricritical_point_is_found(b):
+    """Coexistence at 3 b^2/16 and the fold at b^2/4 lie 10^-9 and 10^-13 of the window from the instability."""
+    found = solve(find("classical/landau-6").action(), b=b)
+    assert found.status is Status.OK
+    assert [entry.kind for entry in found] == [INSTABILITY, COEXISTENCE, SPINODAL]
+    square = mpf(Rational(b).p) ** 2 / mpf(Rational(b).q) ** 2
+    for entry, exact in zip(found, (mpf(0), 3 * square / 16, square / 4), strict=True):
+        assert abs(entry.value.value - exact) <= mpf("1e-15") * exact
