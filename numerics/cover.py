@@ -66,18 +66,25 @@ def cover(landscape: Landscape, control: mpf) -> Cover:
 def _widened(landscape: Landscape, control: mpf, box: Sequence[tuple[mpf, mpf]]) -> list[tuple[mpf, mpf]]:
     """The declared bounds and a little more, so that no point lies on them, but nothing beyond the domain of the action.
 
-    That ends at a wall, and where the slope has no finite value.
+    That ends at a wall, where the slope has no finite value, and where the action is not real.
     """
-    slopes, centre = landscape.balls(control, 1), [ball((a + b) / 2) for a, b in box]
+    slopes, action, centre = landscape.balls(control, 1), landscape.jet(((), 0)), [(a + b) / 2 for a, b in box]
+
+    def real(place: int, end: mpf) -> bool:
+        try:
+            return bool(mpmath.isfinite(action([*centre[:place], end, *centre[place + 1 :]], control)[()]))
+        except (ArithmeticError, ValueError):
+            return False
 
     def defined(place: int, end: mpf) -> bool:
-        return all(slope.is_finite() for slope in slopes([*centre[:place], ball(end), *centre[place + 1 :]]))
+        at = [*centre[:place], end, *centre[place + 1 :]]
+        return all(slope.is_finite() for slope in slopes([ball(x) for x in at]))
 
     wide = []
     for place, ((a, b), order) in enumerate(zip(box, landscape.action.order_parameters, strict=True)):
         more = (b - a) / 64
-        low = a if order.edge or not defined(place, a) else a - more
-        wide.append((low, b + more if defined(place, b) else b))
+        low = a if order.edge or not defined(place, a) or not real(place, a - more) else a - more
+        wide.append((low, b + more if defined(place, b) and real(place, b + more) else b))
     return wide
 
 

@@ -48,6 +48,8 @@ def on_a_line(
     roots += [root for root in doubtful if root is not None]
     # What is left is a cluster around a degenerate point, or nothing is known there.
     complete = None if spent or None in doubtful else True
+    if not spent and any(_unlisted(landscape, control, slopes, side) for side in clusters):
+        complete = False
     isolated = not (spent and all(_undecided(slopes, side) for side in clusters))
     roots = roots if isolated else [root for root in roots if root.index is not None]
     return sorted(roots, key=lambda root: root.x), complete, isolated
@@ -130,6 +132,24 @@ def _dips(slopes: Callable[[Place], Place], side: Side) -> bool:
     return bool(low[0] * low[1] < 0 and high[0] * high[1] > 0)
 
 
+def _finite(slopes: Callable[[Place], Place], side: Side) -> bool:
+    return bool(slopes((side[0].union(side[1]),))[0].is_finite())
+
+
+def _unlisted(landscape: Landscape, control: mpf, slopes: Callable[[Place], Place], side: Side) -> bool:
+    """Whether F' has a zero where it has no finite value, as x + exp(-1/x^2)/x^3 at x = 0.
+
+    It changes its sign there, and is smaller by more than half at both ends of the cell than a cell's width away from
+    them, which it is at no pole and no jump.
+    """
+    if _finite(slopes, side) or not _changes(landscape, control, slopes, side):
+        return False
+    a, b = side
+    near, far = ((a, b), (2 * a - b, 2 * b - a))
+    inner, outer = ([number(slopes((end,))[0]) for end in ends] for ends in (near, far))
+    return all(2 * abs(x) < abs(y) for x, y in zip(inner, outer, strict=True))
+
+
 def _touched(landscape: Landscape, control: mpf, side: Side) -> Root | None:
     """A degenerate root, if Newton's method finds one."""
     chart = Chart(((number(side[0]), number(side[1])),))
@@ -168,7 +188,7 @@ def _cluster(
         if _changes(landscape, control, slopes, side):
             return _bracketed(landscape, control, side, monotone=False)
         return _touched(landscape, control, side) if _dips(slopes, side) else None
-    if not slopes((side[0].union(side[1]),))[0].is_finite():
+    if not _finite(slopes, side):
         return None
     x = mpf(0) if a <= 0 < b else (a + b) / 2
     return Root((x,), (abs(x) or abs(landscape.box(control)[0][1]),), None)

@@ -9,7 +9,8 @@ no longer changes, and are halved until Newton's method converges inside. The de
 
 A pair of opposite degree hides in one cell. Cells are halved a few times to tell; then further where the second component
 falls towards zero from both ends of the curve on which the first one vanishes. What no sign on the grid tells of, a pair
-or a degenerate point of degree zero, is left to `numerics.touching`.
+or a degenerate point of degree zero, is seen by branch and prune (`numerics.certify.complete`), which proves as a rule
+that nothing is left; where it does not, `numerics.touching` looks for it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from mpmath import mpf
 
 from numerics.balls import Ball, ball, number
 from numerics.cell import APART, COVER_DPS, LEAST_BITS, MOST_BITS, Cell, Chart, Place, Root, Side, signed, solved
+from numerics.certify.complete import only_these, region
+from numerics.certify.intervals import EffortError, ProofError
 from numerics.grid import Floats, axes_of, mixed_cells
+from numerics.jets import Index, indices
 from numerics.landscape import Landscape, same
 from numerics.touching import touching
 
@@ -39,6 +43,8 @@ _MOST_STEPS = 80
 _STIFF = 5
 _QUADRANTS = [(1, 1), (-1, 1), (-1, -1), (1, -1)]
 _DECADES = 16
+_PRUNED_CELLS, _PRUNED_BITS = 6000, 128
+_BESIDE = mpf("1e-9")  # of the box
 _NODES, _FEW_NODES = 1200, 100  # per axis, where floats will do and where they will not
 _DEEPEST, _DEEPEST_PAIR = 16, 80
 _NEAR = 6
@@ -165,13 +171,63 @@ def on_a_plane(
         return _searched(landscape, control, axes_of(landscape, box, decades, _FEW_NODES), None)
     grid = axes_of(landscape, box, decades, _NODES)
     roots, complete, isolated = _searched(landscape, control, grid, floats)
+    if isolated:
+        found, proven = _pruned(landscape, control, box, roots)
+        if proven:
+            return found, True, True
     if not complete and isolated:
         others, complete, isolated = _searched(landscape, control, axes_of(landscape, box, decades, _FEW_NODES), None)
         rest = [root for root in roots if not any(same(root.x, other.x, root.sizes, APART) for other in others)]
         roots, complete = [*others, *rest], complete and _degree(rest) == 0
     pairs, seen = touching(landscape, control, grid, floats, roots) if isolated else ([], True)
     degree = _degree(pairs)
-    return [*roots, *pairs], complete and (degree == 0 if seen and degree is not None else None), isolated
+    complete = complete and (degree == 0 if seen and degree is not None else None)
+    every = [*roots, *pairs]
+    if isolated:  # what branch and prune came upon, before it gave up
+        more = [r for r in found if not any(same(r.x, other.x, r.sizes, APART) for other in every)]
+        every, complete = [*every, *more], complete and (None if more else complete)
+    return every, complete, isolated
+
+
+def _pruned(
+    landscape: Landscape, control: mpf, box: Sequence[tuple[mpf, mpf]], roots: Sequence[Root]
+) -> tuple[list[Root], bool]:
+    """The points with those that branch and prune comes upon, and whether it proves that there is no other one.
+
+    A pair much narrower than a cell of the grid changes no sign at its corners, and no degree.
+    """
+    maps = {order: (indices(2, ((), order))[1:], landscape.balls(control, order)) for order in (2, 3)}
+
+    def field(place: Sequence[Ball], order: int) -> dict[Index, Ball]:
+        names, derivatives = maps[order]
+        return dict(zip(names, derivatives(place), strict=True))
+
+    found = list(roots)
+    with ctx.workprec(_PRUNED_BITS):
+        cell = tuple((ball(a), ball(b)) for a, b in box)
+        widths = [b - a for a, b in cell]
+        while True:
+            try:
+                around = [region(field, [ball(value) for value in root.x], widths) for root in found]
+                only_these(field, cell, around, _PRUNED_CELLS)
+                return found, True
+            except EffortError as error:
+                root = _about(landscape, control, box, error.cell)
+                if root is None or any(same(root.x, other.x, root.sizes, APART) for other in found):
+                    return found, False
+                found.append(root)
+            except (ProofError, ZeroDivisionError):
+                return found, False
+
+
+def _about(
+    landscape: Landscape, control: mpf, box: Sequence[tuple[mpf, mpf]], cell: tuple[tuple[Ball, Ball], ...]
+) -> Root | None:
+    """The point that Newton's method finds from a cell, in its neighbourhood: a cell may have shrunk to nothing."""
+    sides = [(number(a), number(b)) for a, b in cell]
+    reach = [max(2 * (b - a), (high - low) * _BESIDE) for (a, b), (low, high) in zip(sides, box, strict=True)]
+    chart = Chart(tuple((a - r, b + r) for (a, b), r in zip(sides, reach, strict=True)))
+    return solved(landscape, control, chart, chart.inverse([(a + b) / 2 for a, b in sides]), COVER_DPS)
 
 
 def _holds(cell: Cell, root: Root) -> bool:

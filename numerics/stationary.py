@@ -324,6 +324,11 @@ def _notes(landscape: Landscape, covered: Cover, solved: Sequence[_Solved]) -> t
         )
     elif covered.complete is None:
         notes.append(DOUBT + _doubt(landscape, covered))
+    elif covered.complete is False and landscape.n == 1:
+        notes.append(
+            f"the gradient changes its sign where it has no finite value, as that of exp(-1/{symbol}^2) at {symbol} = 0: "
+            "the stationary point there is not listed"
+        )
     places = [(point.group.x, covered.control) for point in solved]
     return (*notes, *bound_notes(landscape, [covered.control], places))
 

@@ -178,19 +178,21 @@ def _hessian(jet: Mapping[Index, Ball], n: int) -> arb_mat:
     return _block(jet, range(n))
 
 
-def only_these(field: Field, box: Cell, regions: Sequence[Region]) -> int:
+def only_these(field: Field, box: Cell, regions: Sequence[Region], most: int = _MOST_CELLS) -> int:
     """Prove that outside the regions there is no stationary point in the box; the number of cells that it took.
 
-    Raises `ProofError` where the cells do not end.
+    Raises `EffortError` where the cells do not end, or are more than ``most``.
     """
     pending, count = [(tuple(box), 0)], 0
     while pending:
         count += 1
         cell, depth = pending.pop()
         parts = [] if any(region.holds(_place(cell)) for region in regions) else _parts(field, cell)
-        if parts and (count > _MOST_CELLS or depth > _SMALLEST * len(box)):
+        if parts and (count > most or depth > _SMALLEST * len(box)):
             near = ", ".join(x.mid().str(8, radius=False) for x in _place(cell))
-            raise EffortError(f"it is not proven that these are all stationary points: there may be one near {near}")
+            raise EffortError(
+                f"it is not proven that these are all stationary points: there may be one near {near}", cell
+            )
         pending += [(part, depth + 1) for part in parts]
     return count
 
@@ -220,9 +222,8 @@ def _parts(field: Field, cell: Cell) -> list[Cell]:
         shrunk.append(solution.intersection(side) if solution.is_finite() else side)
         spread[i] = shrunk[i] - centre
     smaller = tuple((max(a, s.lower()), min(b, s.upper())) for (a, b), s in zip(cell, shrunk, strict=True))
-    if any(s.rad() < _SHRUNK * side.rad() for s, side in zip(shrunk, place, strict=True)):
-        return [smaller]
-    return _halves(smaller, bends)
+    axis = _widest(smaller, bends)  # a side may shrink for ever where it is another one that has to be cut
+    return [smaller] if shrunk[axis].rad() < _SHRUNK * place[axis].rad() else _halves(smaller, axis)
 
 
 def _forms(
@@ -244,15 +245,18 @@ def _forms(
         yield inverse * slope + (inverse * bends) * moved + inverse * arb_mat(n, 1, curved) / 2
 
 
-def _halves(cell: Cell, bends: arb_mat) -> list[Cell]:
-    """Cut across the side along which a component of the gradient varies most, as a share of how it varies in all."""
+def _widest(cell: Cell, bends: arb_mat) -> int:
+    """The side along which a component of the gradient varies most, as a share of how it varies in all."""
     sides = [float((b - a).upper()) for a, b in cell]
     shares = [0.0] * len(cell)
     for row in bends.tolist():
         spans = [float(abs(entry).upper()) * side for entry, side in zip(row, sides, strict=True)]
         if 0 < sum(spans) < inf:
             shares = [max(share, span / sum(spans)) for share, span in zip(shares, spans, strict=True)]
-    axis = max(range(len(cell)), key=lambda k: (shares[k], sides[k]))
+    return max(range(len(cell)), key=lambda k: (shares[k], sides[k]))
+
+
+def _halves(cell: Cell, axis: int) -> list[Cell]:
     a, b = cell[axis]
     cut = _off_centre(a, b)
     return [tuple(part if k == axis else side for k, side in enumerate(cell)) for part in ((a, cut), (cut, b))]

@@ -44,7 +44,11 @@ class ProofError(ArithmeticError):
 
 
 class EffortError(ProofError):
-    """It would take more steps than are allowed, at any precision."""
+    """It would take more steps than are allowed, at any precision; ``cell`` is where they did not end, if anywhere."""
+
+    def __init__(self, message: str, cell: tuple[tuple[Ball, Ball], ...] = ()) -> None:
+        super().__init__(message)
+        self.cell = cell
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 from mpmath import mpf
-from sympy import Rational, S, cos, exp, expand, log, sin, sqrt
+from sympy import Rational, S, cos, exp, expand, log, loggamma, sin, sqrt
 
 from derive.action import Observable, OrderParameter
 from derive.catalogue import find
-from numerics import present, stationary, touching
+from numerics import plane, present, stationary, touching
 from numerics.cover import cover
 from numerics.landscape import BoxError, Landscape
 from numerics.points import Kind, Number, Stability, Status
@@ -451,10 +451,31 @@ def test_a_pair_at_an_end_of_a_valley_across_an_axis(stiffness, apart):
         )
 
 
+@pytest.mark.parametrize(
+    ("narrow", "place"),
+    [(1000, ("5/2", "3/2")), (10**4, ("1/3", "2/7")), (2 * 10**4, ("3/2", "3/2")), (10**5, ("1", "1"))],
+)
+def test_a_well_much_narrower_than_a_cell_is_found(narrow, place):
+    """With its saddle it leaves the degree around every cell of the grid as it is."""
+    x, y = zoo.x, zoo.y
+    u, v = map(Rational, place)
+    well = exp(-narrow * ((x - u) ** 2 + (y - v) ** 2))
+    points = solve(zoo.action((x**2 + y**2) / 2 - 6 * well, (zoo.box(x, 3), zoo.box(y, 3))), a=1)
+    assert (points.status, points.notes) == (Status.OK, ())
+    lowest, middle = points[0], points[1]
+    assert {point.kind for point in (lowest, middle)} == {Kind.MINIMUM}
+    assert len(points) == 3
+    for name, at in zip("xy", (u, v), strict=True):
+        assert abs(lowest.order_parameters[name].value - at) < mpf(1) / narrow
+    depth = mpf(6) - mpf((u**2 + v**2).p) / (u**2 + v**2).q / 2
+    assert abs(lowest.action.value + depth) < mpf(5) / narrow
+
+
 def test_where_cells_are_left_unlooked_at_no_cover_is_complete(monkeypatch):
     action = zoo.cubic(S(-1), S(1), S(1))
     landscape = Landscape(action, action.setup({"field": "1/100"}))
     assert cover(landscape, landscape.control()).complete
+    monkeypatch.setattr(plane, "_PRUNED_CELLS", 5)
     monkeypatch.setattr(touching, "_MOST_CELLS", 5)
     assert cover(landscape, landscape.control()).complete is None
 
@@ -521,6 +542,28 @@ def test_a_root_that_is_flat_to_all_orders_is_within_its_error():
     assert abs(at.value) <= at.error
 
 
+@pytest.mark.parametrize(
+    ("beside", "status"),
+    [(exp(-1 / x**2), Status.COVER), (1 / (x - S.One / 3), Status.OK), (1 / (1 + exp(1 / (x - S.One / 3))), Status.OK)],
+    ids=["a zero", "a pole", "a jump"],
+)
+def test_a_zero_of_the_slope_where_it_has_no_value_is_missing(beside, status):
+    """A pole and a jump change the sign of the slope as well."""
+    points = solve(zoo.action(a * (x**2 / 2 - x**4 / 4) + beside, (zoo.box(x, 2),)), a=1)
+    assert points.status is status
+    assert ("the stationary point there is not listed" in " ".join(points.notes)) == (status is Status.COVER)
+
+
 def test_a_box_of_many_decades():
     points = solve(zoo.action(a * (x**4 / 4 - x**2 / 2 + x / 10), (zoo.box(x, S(10) ** 300),)), a=1)
     assert [p.kind for p in points] == [Kind.MINIMUM, Kind.MINIMUM, Kind.MAXIMUM]
+
+
+def test_a_declared_bound_beside_the_end_of_the_domain_is_not_passed():
+    """loggamma(x) is not real below zero, where its slope is: digamma(x) = 1 at 3.2031714683769..."""
+    x = zoo.x
+    action = zoo.action(loggamma(x) - zoo.a * x, (OrderParameter(x, "x", Rational(1, 100), S(50)),), lower=S(-10))
+    (point,) = solve(action, a=1)
+    with mpmath.workdps(30):
+        exact = mpmath.findroot(lambda x: mpmath.digamma(x) - 1, 3.2)
+        assert abs(point.order_parameters["x"].value - exact) < mpf("1e-14")
