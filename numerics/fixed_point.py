@@ -62,7 +62,8 @@ _MESSAGES = {
     Outcome.WALL: "a variable runs to its wall, the most that it can be: there is no solution short of it near the start",
     Outcome.CYCLE: "the iteration repeats itself with a period above one; a smaller damping may help",
     Outcome.LEFT: "the update is not defined where the iteration led",
-    Outcome.LONG: "the residual did not fall below the tolerance within the evaluations allowed",
+    Outcome.LONG: "the residual did not fall below the tolerance within the evaluations allowed: either there is no solution"
+    " near, as just beyond a spinodal, or it is marginal; values of the control on both sides tell",
 }
 
 

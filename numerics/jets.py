@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from mpmath import mpf
-from sympy import Add, Expr, Mul, Pow, S, Symbol, diff
+from sympy import Add, Expr, LambertW, Mul, Pow, S, Symbol, diff, exp
 from sympy.utilities.iterables import multiset_permutations
 
 from numerics.emit import emit
@@ -64,8 +64,13 @@ def _rule(expression: Expr, variable: Symbol, derivative: Callable[[Expr], Expr]
         return _mul(expression.exp, Pow(expression.base, expression.exp - 1), derivative(expression.base))
     if expression.is_Function and not expression.is_Piecewise:
         moving = [(place, part) for place, part in enumerate(expression.args, 1) if part.has(variable)]
-        return _add(_mul(expression.fdiff(place), derivative(part)) for place, part in moving)
+        return _add(_mul(_slope(expression, place), derivative(part)) for place, part in moving)
     return diff(expression, variable)
+
+
+def _slope(function: Expr, place: int) -> Expr:
+    """The derivative in an argument; that of W(u) as SymPy writes it, W/(u (1 + W)), is 0/0 at zero."""
+    return exp(-function) / (1 + function) if isinstance(function, LambertW) else function.fdiff(place)
 
 
 def _product_rule(product: Expr, variable: Symbol, derivative: Callable[[Expr], Expr]) -> Expr:

@@ -39,7 +39,6 @@ __all__ = [
     "Erfcx",
     "Exp",
     "Facts",
-    "Lambert",
     "Largest",
     "Logaddexp",
     "Smallest",
@@ -78,13 +77,6 @@ class Erfc(Function):  # type: ignore[misc]
 
 class Erfcx(Function):  # type: ignore[misc]
     """The scaled complement exp(u^2) erfc(u)."""
-
-
-class Lambert(Function):  # type: ignore[misc]
-    """The Lambert function, whose derivative SymPy writes as W/(u (1 + W)), 0/0 at zero."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return exp(-self) / (1 + self)
 
 
 class Away(Boolean):  # type: ignore[misc]

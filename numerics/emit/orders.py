@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from sympy import Basic, Expr, Function, LambertW, Symbol
+from sympy import Basic, Expr, Function, Symbol
 
 from numerics.emit.graph import Graph
-from numerics.emit.nodes import Lambert
 
 __all__ = ["orders"]
 
@@ -23,7 +22,6 @@ def orders(outputs: Sequence[Expr], arguments: Sequence[Symbol], highest: int) -
     """All derivatives of each of ``outputs`` in all ``arguments``, then all of these, up to the order ``highest``."""
     from numerics.jets import derivatives  # which emits, too
 
-    outputs = [output.replace(LambertW, Lambert) for output in outputs]
     for order in range(1, highest + 1):
         wanted = tuple(tuple(sorted(index)) for index in product(range(len(arguments)), repeat=order))
         yield _merged([slope for output in outputs for slope in derivatives(output, tuple(arguments), wanted)])
@@ -34,9 +32,7 @@ def _merged(expressions: Sequence[Basic]) -> list[Basic]:
     images: list[Basic] = []
     for node, children in zip(graph.nodes, graph.children, strict=True):
         old, new = [graph.nodes[child] for child in children], [images[child] for child in children]
-        if isinstance(node, Lambert):
-            images.append(LambertW(*new, evaluate=False))
-        elif isinstance(node, Function) or not children:
+        if isinstance(node, Function) or not children:
             same = all(ours is theirs for ours, theirs in zip(old, new, strict=True))
             images.append(node if same else node.func(*new, evaluate=False))
         else:

@@ -8,7 +8,7 @@ from functools import partial
 import mpmath
 import pytest
 from mpmath import mpf
-from sympy import Eq, Ne, Rational, S, Symbol, cos, cosh, exp, log
+from sympy import Eq, LambertW, Ne, Rational, S, Symbol, cos, cosh, exp, log
 
 from derive.action import EffectiveAction, OrderParameter, Parameter, Phase, Symmetry
 from derive.catalogue import find
@@ -709,3 +709,11 @@ def test_a_jump_next_to_a_tricritical_point_is_found(b):
     square = mpf(Rational(b).p) ** 2 / mpf(Rational(b).q) ** 2
     for entry, exact in zip(found, (mpf(0), 3 * square / 16, square / 4), strict=True):
         assert abs(entry.value.value - exact) <= mpf("1e-15") * exact
+
+
+def test_lambert_function_at_zero():
+    """x^2/2 - a W(x^2) = (1 - 2 a) x^2/2 + a x^4 - ...: of second order at a = 1/2."""
+    action = zoo.action(zoo.x**2 / 2 - zoo.a * LambertW(zoo.x**2), (zoo.box(zoo.x, 5),), window=(S.Zero, S(3)))
+    (instability,) = solve(replace(action, symmetries=(zoo.MIRROR,)))
+    assert (instability.kind, instability.order) == (INSTABILITY, "second")
+    assert abs(instability.value.value - mpf("0.5")) <= instability.value.error
