@@ -48,7 +48,7 @@ def on_a_line(
     roots += [root for root in doubtful if root is not None]
     # What is left is a cluster around a degenerate point, or nothing is known there.
     complete = None if spent or None in doubtful else True
-    if not spent and any(_unlisted(landscape, control, slopes, side) for side in clusters):
+    if not spent and any(_unlisted(slopes, side) for side in clusters):
         complete = False
     isolated = not (spent and all(_undecided(slopes, side) for side in clusters))
     roots = roots if isolated else [root for root in roots if root.index is not None]
@@ -136,18 +136,19 @@ def _finite(slopes: Callable[[Place], Place], side: Side) -> bool:
     return bool(slopes((side[0].union(side[1]),))[0].is_finite())
 
 
-def _unlisted(landscape: Landscape, control: mpf, slopes: Callable[[Place], Place], side: Side) -> bool:
+def _unlisted(slopes: Callable[[Place], Place], side: Side) -> bool:
     """Whether F' has a zero where it has no finite value, as x + exp(-1/x^2)/x^3 at x = 0.
 
     It changes its sign there, and is smaller by more than half at both ends of the cell than a cell's width away from
     them, which it is at no pole and no jump.
     """
-    if _finite(slopes, side) or not _changes(landscape, control, slopes, side):
+    if _finite(slopes, side):
         return False
     a, b = side
-    near, far = ((a, b), (2 * a - b, 2 * b - a))
-    inner, outer = ([number(slopes((end,))[0]) for end in ends] for ends in (near, far))
-    return all(2 * abs(x) < abs(y) for x, y in zip(inner, outer, strict=True))
+    with ctx.workprec(_bits(side)):
+        near, far = (tuple(slopes((end,))[0] for end in ends) for ends in ((a, b), (2 * a - b, 2 * b - a)))
+        falls = all(2 * abs(x) < abs(y) for x, y in zip(near, far, strict=True))
+        return bool(falls and near[0] * near[1] < 0)  # balls that know nothing compare as false
 
 
 def _touched(landscape: Landscape, control: mpf, side: Side) -> Root | None:
