@@ -550,7 +550,7 @@ def minima(
     with _progress(quiet) as progress, _solving():
         found = _solver("minima", problem)(problem, setup, digits=sought, progress=progress, **chosen)
         if file is not None:
-            found = _certified(_theory(theory), problem, setup, found, digits, file, progress)
+            found, file = _certified(_theory(theory), problem, setup, found, digits, file, progress)
     at = {control.name: str(setup.control)}
     if as_json:
         head = {**_head(theory, problem, setup.as_text()), "control": at, "digits": digits, **_filed(file)}
@@ -601,7 +601,7 @@ def transitions(
         except BoxError as error:
             raise BadInput(f"--over {over}: {error}" if over else str(error)) from None
         if file is not None:
-            found = _certified(_theory(theory), problem, setup, found, digits, file, progress)
+            found, file = _certified(_theory(theory), problem, setup, found, digits, file, progress)
     if as_json:
         head = {**_head(theory, problem, setup.as_text()), "digits": digits, **_filed(file)}
         entries = [present.transition_json(entry) for entry in found]
@@ -660,8 +660,29 @@ def _refuse_uncertifiable(theory: str, problem: Problem) -> None:
 
 def _certified(
     theory: Theory, problem: Any, setup: Setup, found: Any, digits: int, file: Path, progress: Callable[[str], None]
-) -> Any:
-    """What was found, as far as it is proven; the certificate is written."""
+) -> tuple[Any, Path | None]:
+    """What was found, as far as it is proven, and the file of the certificate, if it could be written."""
+    from dataclasses import replace
+
+    from numerics.certify.taylor import UncertifiableError
+    from numerics.points import Status
+
+    try:
+        better, text = _proven(theory, problem, setup, found, digits, progress)
+    except UncertifiableError as error:
+        raise BadInput(f"--certify: {error}") from None
+    try:
+        _whole(file, text)
+    except OSError as error:  # what was found is not lost with it
+        note = f"not proven: the certificate {file} cannot be written: {error.strerror}"
+        return replace(found, status=Status.UNPROVEN, notes=(*found.notes, note)), None
+    return better, file
+
+
+def _proven(
+    theory: Theory, problem: Any, setup: Setup, found: Any, digits: int, progress: Callable[[str], None]
+) -> tuple[Any, str]:
+    """What was found, as far as it is proven, and the certificate; raises `UncertifiableError`."""
     from dataclasses import replace
 
     from derive.action import EffectiveAction
@@ -669,7 +690,6 @@ def _certified(
     from derive.files import written
     from numerics.certify import certificate, prove
     from numerics.certify.means import as_action
-    from numerics.certify.taylor import UncertifiableError
     from numerics.points import Points
 
     points: Callable[..., Any] = (
@@ -682,17 +702,11 @@ def _certified(
         source, filed = written.in_text(problem)
         problem, chain = filed.action(), filed.derivation()
         setup = problem.setup({**setup.as_text(), **control})
-    try:
-        better, document = proven(problem, setup, found, digits, progress)
-        action = as_action(problem)
-        steps = certificate.grounds(action, chain)
-        document = replace(document, theory=theory.name, grounds=steps, source=source)
-        file.write_text(certificate.written(document, action), encoding="utf-8")
-    except UncertifiableError as error:
-        raise BadInput(f"--certify: {error}") from None
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from None
-    return better
+    better, document = proven(problem, setup, found, digits, progress)
+    action = as_action(problem)
+    steps = certificate.grounds(action, chain)
+    document = replace(document, theory=theory.name, grounds=steps, source=source)
+    return better, certificate.written(document, action)
 
 
 def _filed(file: Path | None) -> dict[str, str]:
@@ -1366,8 +1380,9 @@ def new(name: str, as_json: bool, quiet: bool) -> None:
         raise BadInput(f"{name!r} is no name for a theory; give at most {LONGEST_NAME} letters, digits, - and _")
     path = Path(f"{stem}.toml")
     try:
-        with path.open("x", encoding="utf-8") as file:
+        with path.open("x", encoding="utf-8") as file, _or_gone(path):
             file.write(starter(stem))
+            file.flush()
     except FileExistsError:
         raise BadInput(f"{path} is there already, and is not overwritten") from None
     except OSError as error:
@@ -1376,6 +1391,16 @@ def new(name: str, as_json: bool, quiet: bool) -> None:
         _print_json({"schema": 1, "file": str(path)})
     else:
         click.echo(f"wrote {path}")
+
+
+@contextmanager
+def _or_gone(path: Path) -> Iterator[None]:
+    """Inside, a new file is written, which is removed where that fails."""
+    try:
+        yield
+    except OSError:
+        path.unlink()
+        raise
 
 
 @cli.command()
@@ -1454,7 +1479,11 @@ def figure(
 @click.option(
     "--crosscheck", type=click.Path(path_type=Path), metavar="FILE.json", help="What `crosscheck --json` printed."
 )
-@click.option("--quick", is_flag=True, help="Only what takes little time: no transitions or laws of state evolutions.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Only what takes little time: of averages no proofs, over a proximal map no transitions and laws.",
+)
 @_options
 def report(
     theory: str,
@@ -1468,6 +1497,7 @@ def report(
 ) -> None:
     """Write one page that needs no network: model, derivation with its checks, transitions with their certificate, figures."""
     from derive.action import EffectiveAction
+    from derive.averages import MoreauEnvelope
 
     problem, setup = _problem(theory, words)
     if setup.control is not None:
@@ -1483,13 +1513,10 @@ def report(
     checks = list(_run_checks(derivation, quick, quiet))
     found, certificate, series = None, "", ([], [])
     with _progress(quiet) as progress, _solving(), _arguments():
-        if isinstance(problem, EffectiveAction) or not quick:
+        if not quick or isinstance(problem, EffectiveAction) or not problem.potential.has(MoreauEnvelope):
             found = _solver("transitions", problem)(problem, setup, digits=digits, progress=progress)
-            if _certifiable(theory, problem, digits):
-                with TemporaryDirectory() as nowhere:
-                    file = Path(nowhere, "certificate.json")
-                    found = _certified(entry, problem, setup, found, digits, file, progress)
-                    certificate = file.read_text(encoding="utf-8")
+            if (isinstance(problem, EffectiveAction) or not quick) and _certifiable(theory, problem, digits):
+                found, certificate = _with_certificate(entry, problem, setup, found, digits, progress)
             series = laws(entry, values, digits, quick, progress)
         drawn = tuple(pictures(entry, values, found, progress))
         contents = Contents(checks, found, certificate, *series, drawn, compared, digits)
@@ -1529,24 +1556,46 @@ def _write(file: Path, text: str, out: Path) -> None:
     """Write a file in a folder, which is made if its parent is there, whole or not at all."""
     try:
         file.parent.mkdir(exist_ok=True)
-        with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}-") as scratch:
-            draft = Path(scratch, file.name)
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(file)
+        _whole(file, text)
     except OSError as error:
         raise BadInput(f"--out {out}: {error.strerror}") from None
 
 
-def _certifiable(theory: str, problem: Problem, digits: int) -> bool:
-    from derive.action import EffectiveAction
+def _whole(file: Path, text: str) -> None:
+    """Write a file whole or not at all, so that what stood there before is not lost; raises `OSError`."""
+    if file.exists() and not file.is_file():  # a device or a pipe has nothing to lose
+        file.write_text(text, encoding="utf-8")
+        return
+    with TemporaryDirectory(dir=file.parent, prefix=f".{file.name}-") as scratch:
+        draft = Path(scratch, file.name)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(file)
+
+
+def _with_certificate(
+    theory: Theory, problem: Any, setup: Setup, found: Any, digits: int, progress: Callable[[str], None]
+) -> tuple[Any, str]:
+    """What was found, with what of it is proven, and the certificate; nobody asked for proofs, so a note says what is not."""
+    from dataclasses import replace
+
     from numerics.certify.taylor import UncertifiableError
 
     try:
-        if isinstance(problem, EffectiveAction):
-            _refuse_uncertifiable(theory, problem)
-    except UncertifiableError:
+        better, certificate = _proven(theory, problem, setup, found, digits, progress)
+    except UncertifiableError as error:
+        return replace(found, notes=(*found.notes, f"nothing is proven: {error}")), ""
+    return replace(better, status=found.status), certificate
+
+
+def _certifiable(theory: str, problem: Problem, digits: int) -> bool:
+    from derive.files.written import UnwritableError
+    from numerics.certify.taylor import UncertifiableError
+
+    try:
+        _refuse_uncertifiable(theory, problem)
+    except (UncertifiableError, UnwritableError):
         return False
-    return isinstance(problem, EffectiveAction) and digits <= MOST_CERTIFIED
+    return digits <= MOST_CERTIFIED
 
 
 if __name__ == "__main__":

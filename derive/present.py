@@ -33,6 +33,7 @@ from sympy.printing.latex import LatexPrinter
 
 from derive import prose
 from derive.derivation import Check, CheckReport, Derivation, Result
+from derive.lines import in_lines
 
 __all__ = [
     "SOURCES",
@@ -108,9 +109,6 @@ SHORT = 5
 WIDE = 25
 """Operations of a sum that gets a name where it is a factor: it would not fit into a line."""
 
-LINE = 100
-"""Characters in a line of a long sum."""
-
 
 @dataclass(frozen=True)
 class Folded:
@@ -131,13 +129,16 @@ def folded(result: Result, taken: Iterable[Result] = ()) -> Folded:
         return Folded(tuple(zip(left, value, strict=True)) if sides else ((left, value),))
     for earlier in taken:
         value = _named(value, earlier.step.left, earlier.value)
-    lefts, rights = (list(left), list(value)) if sides else ([left], [value])
+    lefts = list(left) if sides else [left]
+    rights = list(value) if isinstance(value, Tuple) else [value]
     parts: Sequence[tuple[Symbol, Basic]] = ()
     plain = not any(right.has(MatrixExpr) or isinstance(right, Tuple) for right in rights)
     if plain and sum(count_ops(right) for right in rights) > LONG:
         taken_names = {str(symbol) for side in (left, value) for symbol in side.atoms(Symbol)}
         names = numbered_symbols("k_", start=1, exclude=[Symbol(name) for name in taken_names])
         parts, rights = _renamed(*cse(rights, symbols=names, order="none"))
+    if isinstance(value, Tuple) and not sides:
+        rights = [Tuple(*rights)]
     return Folded(tuple(zip(lefts, rights, strict=True)), tuple(parts))
 
 
@@ -291,25 +292,12 @@ def mathml(*sides: Basic, display: bool = True) -> str:
 
 
 def _in_lines(*sides: Basic) -> str:
-    """LaTeX in which a long sum goes on in the next line."""
+    """LaTeX in which a long formula goes on in the next line."""
     *left, right = sides
-    terms = [tex(term) for term in right.as_ordered_terms()] if isinstance(right, Add) else []
-    if sum(map(_width, terms)) < LINE:
+    lines = in_lines(tex(right))
+    if len(lines) == 1:
         return tex(*sides)
-    lines, room = [""], LINE
-    for term in terms:
-        signed = term if term.startswith("-") or not lines[0] else f"+ {term}"
-        if room < _width(signed) and lines[-1]:
-            lines.append("")
-            room = LINE
-        lines[-1] += f" {signed}"
-        room -= _width(signed)
     return "".join(f"{tex(side)} = {{}} & " for side in left) + r" \\ & ".join(lines)
-
-
-def _width(formula: str) -> int:
-    """Roughly the characters that are seen."""
-    return len(re.sub(r"\\[A-Za-z]+|[{}^_ \\]", "", formula))
 
 
 def _list(outcomes: Sequence[tuple[Check, CheckReport | None]]) -> str:

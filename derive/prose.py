@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from html import escape, unescape
 
-__all__ = ["as_html", "as_tex", "mathml", "plain_tex", "typeset", "within", "words"]
+__all__ = ["as_html", "as_mathtext", "as_tex", "mathml", "plain_tex", "typeset", "within", "words"]
 
 _GREEK = (
     "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega|ell"
@@ -211,6 +211,11 @@ def plain_tex(text: str) -> str:
 def as_tex(text: str) -> str:
     """A text in LaTeX."""
     return _each(text, plain_tex, lambda tex: f"${tex}$")
+
+
+def as_mathtext(text: str) -> str:
+    """A text in a figure, its formulas between dollars."""
+    return _each(text, lambda plain: plain.replace("$", r"\$"), lambda tex: f"${tex}$")
 
 
 def as_html(text: str) -> str:

@@ -8,8 +8,9 @@ The branches are the solvers' own; between their points they are solved again on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import mpmath
@@ -24,11 +25,11 @@ from numerics.branches import Atlas, Segment, survey
 from numerics.coexistence import coexistences
 from numerics.emit import emit
 from numerics.evolution import Evolution
-from numerics.evolution_branches import Branch, branches
+from numerics.evolution_branches import Branch, Fold, branches
 from numerics.landscape import Landscape
 from numerics.phases import names
 from numerics.points import Kind
-from numerics.sectors import carried
+from numerics.sectors import TRIVIAL, at_nothing, carried, from_nothing, nothing_there
 
 if TYPE_CHECKING:
     from numerics.continuation import Node
@@ -38,6 +39,8 @@ __all__ = ["Line", "evaluated", "lines"]
 Array = NDArray[np.float64]
 
 _GRID = 60
+_LONGEST, _HALVINGS = 1 / 20, 4
+"""A step along a branch of a state evolution, of the whole change of what changes most; how often one is halved for it."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,9 @@ def lines(problem: Problem, setup: Setup, over: tuple[Rational, Rational], say: 
     """All lines of ``problem`` between two values of the control."""
     if isinstance(problem, StateEvolution):
         evolution = Evolution(problem, setup)
-        found, _ = branches(evolution, float(over[0]), float(over[1]), say)
-        pieces = [piece for branch in found for piece in _of_branch(evolution, branch)]
+        found, folds = branches(evolution, float(over[0]), float(over[1]), say)
+        pieces = [piece for branch in found for piece in _of_branch(evolution, branch, folds)]
+        pieces += _of_nothing(evolution, float(over[0]), float(over[1]))
         ends = np.array([])
     else:
         landscape = Landscape(problem, setup)
@@ -134,29 +138,89 @@ def evaluated(action: EffectiveAction, setup: Setup, value: Expr, x: Array, cont
 # --- of a state evolution ---
 
 
-def _of_branch(evolution: Evolution, branch: Branch) -> Iterator[_Piece]:
-    """The stations and what is solved between them, cut where the stability changes."""
-    low, high = branch.ts[0], branch.ts[-1]
-    ts = np.union1d(branch.ts, np.linspace(low, high, max(3, math.ceil(12 * (high - low)))))
-    known = {float(t): (station.x, station.potential) for t, station in zip(branch.ts, branch.stations, strict=True)}
-    found = []
-    for t in ts:
-        here = known.get(float(t)) or _solved(evolution, branch, float(t))
-        if here is not None:
-            found.append((float(t), *here, branch.stable(float(t))))
+_Found = tuple[float, Array, float]
+"""The logarithm of the control, the overlaps and the potential."""
+
+
+def _of_branch(evolution: Evolution, branch: Branch, folds: Sequence[Fold]) -> Iterator[_Piece]:
+    """The stations and what is solved between them, until no step is long, to the folds; cut where the stability changes."""
+    found = [(float(t), station.x, station.potential) for t, station in zip(branch.ts, branch.stations, strict=True)]
+    for fold in folds:
+        if fold.sector == branch.sector and len(found) > 2:
+            found = _turned(evolution, fold, found)
+    for _ in range(_HALVINGS):
+        spread = [max(np.ptp(column), 1e-9) for column in np.array([[t, *x] for t, x, _ in found]).T]
+        wide = [
+            (one, other)
+            for one, other in pairwise(found)
+            if max(np.abs([other[0] - one[0], *(other[1] - one[1])]) / spread) > _LONGEST
+        ]
+        more = [here for pair in wide if (here := _between(evolution, branch, *pair)) is not None]
+        if not more:
+            break
+        found = sorted([*found, *more], key=lambda each: each[0])
+    yield from _cut(branch.sector.name, found, [branch.stable(t) for t, *_ in found])
+
+
+def _turned(evolution: Evolution, fold: Fold, found: list[_Found]) -> list[_Found]:
+    """A branch that begins or ends with the middle of the fold, to where that turns; what lies beyond is of the other one."""
+    turn = _turn(evolution, fold)
+    ends = [k for k in (0, -1) if math.isclose(math.exp(found[k][0]), fold.ys[1][-1], rel_tol=1e-12)]
+    if turn is None or not ends:
+        return found
+    last, inner, rest = (found[0], found[1], found[1:]) if ends[0] == 0 else (found[-1], found[-2], found[:-1])
+    place = int(np.flatnonzero(evolution.free(fold.sector))[fold.place])
+    beyond = (last[1][place] - turn[1][place]) * (inner[1][place] - turn[1][place]) < 0
+    return sorted([*(rest if beyond else found), turn], key=lambda each: each[0])
+
+
+def _turn(evolution: Evolution, fold: Fold) -> _Found | None:
+    """Where the parabola through the solutions around a fold turns, if that is between them."""
+    along = np.array([y[fold.place] for y in fold.ys])
+    columns = np.array([[*y[:-1], math.log(y[-1])] for y in fold.ys]).T
+    bend, slope, _ = np.polyfit(along, columns[-1], 2)
+    place = -slope / (2 * bend)
+    if not min(along) < place < max(along):
+        return None
+    *free, t = (float(np.polyval(np.polyfit(along, column, 2), place)) for column in columns)
+    x = np.zeros(evolution.n)
+    x[evolution.free(fold.sector)] = free
+    (level,) = evolution.evaluated((evolution.theory.potential,), x, math.exp(t), evolution.ladder[0])
+    return t, x, float(level)
+
+
+def _of_nothing(evolution: Evolution, low: float, high: float) -> Iterator[_Piece]:
+    """The solution at which every overlap vanishes, which is in no sector, where there is one."""
+    rule, found, stable = evolution.ladder[0], list[_Found](), list[bool]()
+    for t in np.linspace(math.log(low), math.log(high), _GRID + 1):
+        control = math.exp(t)
+        if not at_nothing(evolution, control):
+            continue
+        level = nothing_there(evolution, control, (evolution.theory.potential,)).values[0]
+        found.append((float(t), np.zeros(evolution.n), float(level)))
+        stable.append(bool(from_nothing(evolution, control, rule).growth < 1))
+    yield from _cut(TRIVIAL, found, stable)
+
+
+def _cut(name: str, found: list[_Found], stable: list[bool]) -> Iterator[_Piece]:
+    """Pieces over which the stability does not change, each up to the first point of the next."""
     begin = 0
     for k in range(1, len(found) + 1):
-        if k == len(found) or found[k][3] != found[begin][3]:
-            part = found[begin : min(k + 1, len(found))]  # up to the first point of the next piece
+        if k == len(found) or stable[k] != stable[begin]:
+            part = found[begin : k + 1]
             control, x, level = (np.array([row[place] for row in part]) for place in range(3))
-            yield branch.sector.name, found[begin][3], np.exp(control), x.T, level
+            yield name, stable[begin], np.exp(control), x.T, level
             begin = k
 
 
-def _solved(evolution: Evolution, branch: Branch, t: float) -> tuple[Array, float] | None:
-    control, rule = math.exp(t), evolution.ladder[0]
-    solution = carried(evolution, control, branch.sector, branch.x(t), rule)
-    if not solution.found:
+def _between(evolution: Evolution, branch: Branch, one: _Found, other: _Found) -> _Found | None:
+    """What is solved half-way between two solutions; None where it is farther from there than they are from each other."""
+    t, guess, rule = (one[0] + other[0]) / 2, (one[1] + other[1]) / 2, evolution.ladder[0]
+    control = math.exp(t)
+    solution = carried(evolution, control, branch.sector, guess, rule)
+    if not solution.found or np.any(
+        np.abs(solution.x - guess) > np.abs(other[1] - one[1]) + 1e-6 * (1 + np.abs(guess))
+    ):
         return None
     (level,) = evolution.evaluated((evolution.theory.potential,), solution.x, control, rule)
-    return solution.x, float(level)
+    return t, solution.x, float(level)

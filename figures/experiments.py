@@ -12,7 +12,7 @@ from simulate.experiment import Summary
 from simulate.plan import planned
 from simulate.verdict import Estimate, estimate
 
-__all__ = ["compared", "measured"]
+__all__ = ["between", "compared", "measured"]
 
 
 def measured(
@@ -27,6 +27,27 @@ def measured(
     say(f"{theory}: {plan.text}")
     ((_, found),) = experiment.summaries(plan, list(experiment.run(plan, seeds)))
     return found
+
+
+def between(
+    theory: str,
+    values: Mapping[str, str],
+    seeds: Sequence[int],
+    say: Callable[[str], None],
+    observable: str,
+    starts: tuple[str, str],
+    **how: Any,
+) -> Estimate:
+    """How much larger an observable is from the first start than from the second, on the same data of every seed.
+
+    The data are most of what varies from seed to seed: in the difference that falls out.
+    """
+    ends = []
+    for start in starts:
+        plan = planned(theory, values, start=start, **how)
+        say(f"{theory}: {plan.text}")
+        ends.append([float(record.values[observable]) for record in experiment.run(plan, seeds)])
+    return estimate([one - other for one, other in zip(*ends, strict=True)])
 
 
 def compared(

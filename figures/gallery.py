@@ -3,7 +3,7 @@ r"""The figures that belong to a theory, as pictures for its page.
 .. math:: \{\text{figures of the theory}\} \;\cup\; \{\nabla F = 0 \text{ around its transitions, its lines in two parameters}\}
 
 A derived theory has figures of its own, drawn from their stored numbers; of any theory there are its branches around the
-transitions that were found, and where it has a second parameter the lines of them.
+transitions that were found, and where an action has a second parameter the lines of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib
 from sympy import S
@@ -56,6 +57,7 @@ def pictures(
     if found is None:
         return
     problem, _ = theory.prepared(values)
+    known: dict[Any, Any] = {}
     for name, chosen in _requests(theory, problem, values, found):
         one = plot(FIGURES[name])
         left = {key: text for key, text in values.items() if "y" not in chosen or not chosen["y"].startswith(f"{key}=")}
@@ -64,7 +66,7 @@ def pictures(
         ]
         command = f"spinodal figure {name} {' '.join(map(shlex.quote, words))} --out ."
         try:
-            yield _picture(one, one.compute(Work(chosen=chosen, values=left, say=say)), command)
+            yield _picture(one, one.compute(Work(chosen=chosen, values=left, say=say, known=known)), command)
         except (ValueError, ArithmeticError) as error:  # a page says what it lacks
             yield Picture(one.name, one.caption, command, missing=str(error))
 
@@ -92,11 +94,13 @@ def _requests(
     """What is to be drawn of the transitions: the figure and its options."""
     name = theory.name
     here = [float(entry.value.value) for entry in found if not entry.at]
-    if not here or not isinstance(problem, EffectiveAction):
+    if not here:
         return
     near = _axis(problem.control, min(here), max(here), 0.4)
     yield "bifurcation", {"theory": name, "x": near}
     yield "branches", {"theory": name, "x": near}
+    if not isinstance(problem, EffectiveAction):  # whose lines in two parameters take long: `spinodal diagram`
+        return
     for rows in _second(problem, values):
         yield "diagram", {"theory": name, "x": _axis(problem.control, min(here), max(here), 0.8), "y": rows}
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -23,12 +24,16 @@ DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Work:
-    """How a table is computed: roughly and in seconds (``quick``) or in full; what is chosen; whom to tell of progress."""
+    """How a table is computed: roughly and in seconds (``quick``) or in full; what is chosen; whom to tell of progress.
+
+    ``known`` is what figures of the same work share.
+    """
 
     quick: bool = False
     chosen: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     say: Callable[[str], None] = lambda text: None
+    known: dict[Any, Any] = field(default_factory=dict)
 
     def seeds(self, text: str) -> dict[str, str]:
         """What a table says of its seeds; quickly there are no experiments."""

@@ -237,7 +237,8 @@ def _averages(value: Basic) -> Iterator[str]:
             z, c = (tex(Matrix(list(part))) for part in (node.fields, node.center))
             name = rf"\mathcal{{M}}_{{{_listed(node.fields)}}}[g]"
             least = prose.mathml(rf"{name} = \min_z \frac{{1}}{{2}} (z - c)^T W^{{-1}} (z - c) + g(z)")
-            where = prose.mathml(rf"z = {z}, \quad c = {c}, \quad W = {tex(node.width)}, \quad g = {tex(node.loss)}")
+            stands = (f"z = {z}", f"c = {c}", f"W = {tex(node.width)}", f"g = {tex(node.loss)}")
+            where = ", ".join(map(prose.mathml, stands))  # formulas of their own, between which a line may end
             yield f"Proximal map: {least}, attained at {prose.mathml('z^*')}, with {where}"
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, NullFormatter
 
 from figures.plot import Plot
@@ -34,6 +36,7 @@ __all__ = [
     "logarithmic",
     "saved",
     "sheet",
+    "strokes",
 ]
 
 BLACK, BLUE, VERMILION, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
@@ -73,18 +76,26 @@ SHEET: Any = {
 }
 
 
-def legend_below(figure: Figure, panel: Axes, columns: int) -> None:
-    """The legend of one panel for all, below them."""
+def legend_below(figure: Figure, panel: Axes, columns: int, more: Sequence[Artist] = ()) -> None:
+    """The legend of one panel for all, below them; ``more`` comes first."""
     handles, labels = panel.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+    names = [str(artist.get_label()) for artist in more]
+    figure.legend([*more, *handles], [*names, *labels], loc="outside lower center", ncols=columns)
+
+
+def strokes() -> list[Line2D]:
+    """What the lines of branches say, for a legend: thick where lowest, thin where metastable, dotted where unstable."""
+    looks = {"lowest": ("-", 3.0), "metastable": ("-", 1.3), "unstable": (":", 1.3)}
+    return [Line2D([], [], color="0.45", ls=line, lw=width, label=name) for name, (line, width) in looks.items()]
 
 
 def logarithmic(axis: Axis) -> None:
-    """Make an axis with its data on it logarithmic, with labels that do not collide: 1, 2, 5 of a few decades, else powers."""
+    """Make an axis with its data on it logarithmic, with labels that do not collide: 1, 2, 5 of two decades, more of one."""
     (axis.axes.set_xscale if isinstance(axis, XAxis) else axis.axes.set_yscale)("log")
     low, high = axis.get_view_interval()
     decades = float(np.log10(high / low))
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.2 else (1,), numticks=12))
+    labelled = (1, 1.5, 2, 3, 5) if decades < 1 else (1, 2, 5) if decades < 2.2 else (1,)
+    axis.set_major_locator(LogLocator(subs=labelled, numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}") if decades < 2.2 else LogFormatterMathtext())
     axis.set_minor_formatter(NullFormatter())
 

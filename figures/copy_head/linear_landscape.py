@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from derive.catalogue import find
 from figures.branches import evaluated
@@ -27,7 +29,7 @@ THEORY = "copy-head/linear"
 SETUP = {"L": "32", "V": "8"}
 SAMPLES = (40, 300, 1000)
 _EDGE = (0.55, 0.095)
-_COUNT = 45
+_COUNT = 81
 
 
 def compute(work: Work) -> Table:
@@ -73,10 +75,12 @@ def draw(table: Table) -> Figure:
                     "markersize": 9,
                 }
                 axes.plot(points["u"], points["c"], marker, label=label, **style)
-            axes.set_title(f"$P = {P:.0f}$: {name}")
+            axes.set_title(f"$L = 32$, $V = 8$, $P = {P:.0f}$: {name}", fontsize=11)
             axes.set_xlabel("pooling $u$: row sum of the attention")
         panels[0].set_ylabel("copying $c$: entry to copy minus another")
-        legend_below(figure, panels[1], 2)
+        low, high = colormaps["cividis_r"]((0.1, 0.9))
+        shades = [Patch(facecolor=low, label=r"low action"), Patch(facecolor=high, label="high action")]
+        legend_below(figure, panels[1], 4, shades)
     return figure
 
 

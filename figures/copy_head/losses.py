@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from figures.copy_head.along_samples import COLUMNS, along_samples, branch, points
 from figures.plot import Plot
-from figures.style import BLACK, legend_below, logarithmic, sheet
+from figures.style import BLACK, legend_below, logarithmic, sheet, strokes
 from figures.table import Table
 
 __all__ = ["PLOT"]
@@ -20,7 +20,7 @@ __all__ = ["PLOT"]
 _STYLES = {
     "nothing": ("-.", "best guess from nothing"),
     "unigram": ("--", "from the counts"),
-    "bigram": (":", "from the token before"),
+    "bigram": ("-", "from the token before"),
 }
 
 
@@ -39,7 +39,7 @@ def draw(table: Table) -> Figure:
             axes.set_ylim(-0.05, 1.05)
         panels[0].set_ylabel(r"loss on new sequences $\ell$, per position")
         logarithmic(panels[1].xaxis)
-        legend_below(figure, panels[0], 5)
+        legend_below(figure, panels[0], 4, strokes())
     return figure
 
 

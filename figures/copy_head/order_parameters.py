@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures.copy_head.along_samples import COLUMNS, along_samples, branch, points
 from figures.plot import Plot
-from figures.style import BLACK, ORANGE, logarithmic, sheet
+from figures.style import BLACK, ORANGE, logarithmic, sheet, strokes
 from figures.table import Table
 
 __all__ = ["PLOT"]
@@ -34,6 +34,7 @@ def draw(table: Table) -> Figure:
         for axes in (left, right):
             axes.set_xlabel("number of training sequences $P$")
             axes.legend(loc="upper left")
+        figure.legend(handles=strokes(), loc="outside lower center", ncols=3)
     return figure
 
 

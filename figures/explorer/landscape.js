@@ -7,6 +7,11 @@
 const STEP = 1e-9;       // of Newton's method, against the scale of x: a point with a smaller one is accepted
 const MOVED = 0.1;       // of the scale: a minimum that goes further between two controls is looked at in between
 const BRACKET = 1e-7;    // relative width of the bracket of a transition
+const STILL = 1e-3;      // of the scale: a minimum that moves less between two controls hides nothing there
+const SHARE = 0.382;     // of the way between two controls, where it is looked whether minima move evenly; a jump
+                         // in the middle would look even half-way
+const EVEN = 0.05;       // of its own way: how far off a minimum may be there
+const CLOSE = 1e-3;      // relative distance of the sizes between which a line of coexistence is found to end
 
 /* F, its slopes and its bends. */
 function local(theory, x, at) {
@@ -179,10 +184,12 @@ function between(theory, parameters, a, b, scale) {
     const same = links.length === a.minima.length && links.length === b.minima.length;
     const global = links.find(([one]) => one === first), follows = global?.[1] === last;
     const renamed = theory.conditional && follows && first.name !== last.name;
-    if (same && follows && !renamed) return [];
+    const still = same && follows && !renamed, moved = links.filter(link => !near(link[0].x, link[1].x, scale, STILL));
+    if (still && !moved.length) return [];
     if (b.P - a.P > BRACKET*b.P) {
-        const P = Math.sqrt(a.P*b.P), starts = [...a.minima, ...b.minima].map(one => one.x);
+        const P = a.P*(b.P/a.P)**(still ? SHARE : 0.5), starts = [...a.minima, ...b.minima].map(one => one.x);
         const middle = {P, minima: reached(theory, starts, [P, ...parameters])};
+        if (still && middle.minima.length === a.minima.length && evenly(moved, middle, scale)) return [];
         return [...between(theory, parameters, a, middle, scale), ...between(theory, parameters, middle, b, scale)];
     }
     const met = first.name === last.name ? `two states of ${first.name}` : `${first.name} and ${last.name}`;
@@ -193,6 +200,49 @@ function between(theory, parameters, a, b, scale) {
         ...(renamed ? [[first.x.some(Boolean) ? "crossover" : "instability", `${first.name} turns into ${last.name}`]] : []),
         ...(follows ? [] : [["coexistence", `${met} are equally low`]]),
     ].map(([kind, text]) => ({P: (a.P + b.P)/2, error: b.P - a.P, kind, text}));
+}
+
+/* Whether every minimum that moves has gone its share of the way: where one turns into another within a short stretch it has
+   not, and a pair of transitions may be there. */
+function evenly(moved, middle, scale) {
+    return moved.every(([one, other]) => middle.minima.some(({x}) => x.every((v, k) => {
+        const way = other.x[k] - one.x[k];
+        return Math.abs(v - one.x[k] - SHARE*way) <= EVEN*Math.abs(way) + STILL*scale[k]/4;
+    })));
+}
+
+/* The critical end point of a line of coexistence that is there at one size and not at the other: {size, P} with errors, or
+   null where the line ends otherwise. Beside it the distance of both spinodals grows with the power 3/2 of the size, so that
+   where it vanishes follows from three sizes at which it is seen; the error is what the third of them and the brackets
+   change. `at` gives the parameters at a size, `P` is the coexistence at the size that has it. */
+function endPoint(theory, at, without, having, P, rungs, count) {
+    const sight = (size, near) => {
+        const room = 1.3*Math.max(having/size, size/having)**2;
+        const {found} = transitions(theory, at(size), [near/room, near*room], rungs, count);
+        const met = found.find(one => one.kind === "coexistence");
+        const beside = found.filter(({kind}) => kind === "spinodal").map(one => Math.log(one.P/met?.P));
+        const gap = Math.min(...beside.filter(d => d > 0)) - Math.max(...beside.filter(d => d < 0));
+        return met && {size, P: met.P, gap: gap**(2/3), off: 2*BRACKET/gap};
+    };
+    while (Math.abs(Math.log(having/without)) > CLOSE) {
+        const size = Math.sqrt(having*without), seen = sight(size, P);
+        [without, having, P] = seen ? [without, size, seen.P] : [size, having, P];
+    }
+    const away = Math.sign(having - without), seen = [];
+    for (const k of [1, 2, 4]) seen.push(sight(having*Math.exp(6*away*k*CLOSE), seen.at(-1)?.P ?? P));
+    if (!seen.every(one => Number.isFinite(one?.gap))) return null;
+    const [[end, sizeError], [control, error]] = ["size", "P"].map(name => {
+        const through = (some, wrong) => (
+            atZero(some.map(one => one.gap*(1 + (one === wrong ? one.off : 0))), some.map(one => one[name])));
+        const found = through(seen), off = [through(seen.slice(0, 2)), ...seen.map(one => through(seen, one))];
+        return [found, off.reduce((sum, other) => sum + Math.abs(other - found), 0)];
+    });
+    return Math.abs(Math.log(end/having)) < 4*CLOSE ? {size: end, sizeError, P: control, error} : null;
+}
+
+/* The polynomial through some points, at zero. */
+function atZero(xs, ys) {
+    return ys.reduce((sum, y, i) => sum + xs.reduce((part, x, j) => j === i ? part : part*x/(x - xs[i]), y), 0);
 }
 
 /* Pairs of minima at two controls of which one leads to the other. */

@@ -11,6 +11,7 @@ const START = {
     omega: LEARNING.omega[Math.floor(LEARNING.omega.length/2)],
 };
 const LENGTHS = Array.from({length: 22}, (_, k) => 4*256**(k/21));   // in the phase diagram
+const END = [13, 101];   // rungs, and places along each order parameter, where a line of coexistence ends
 const PATIENCE = 120;   // milliseconds without a change before what takes longer is computed
 const state = {...START};
 const byId = id => document.getElementById(id);
@@ -114,15 +115,18 @@ function dot(x, y, r, look) {
     return element("circle", {cx: x, cy: y, r, ...look});
 }
 
-/* A minimum: the lowest is a star, the others are circles; each has its name beside it. */
-function mark(x, y, name, lowest) {
-    const star = Array.from({length: 11}, (_, k) => {
+function star(x, y, look) {
+    return line(Array.from({length: 11}, (_, k) => {
         const r = k % 2 ? 4 : 10, a = Math.PI*(k/5 - 0.5);
         return [x + r*Math.cos(a), y + r*Math.sin(a)];
-    });
+    }), look);
+}
+
+/* A minimum: the lowest is a star, the others are circles; each has its name beside it. */
+function mark(x, y, name, lowest) {
     const look = {stroke: "#222", "stroke-width": 1.3, fill: lowest ? "var(--orange)" : "#fff"}, after = x < FRAME.right - 90;
     const place = {x: x + (after ? 12 : -12), y: y + 18, "text-anchor": after ? "start" : "end"};
-    return [lowest ? line(star, look) : dot(x, y, 5.5, look), element("text", {...place, ...HALO}, name)];
+    return [lowest ? star(x, y, look) : dot(x, y, 5.5, look), element("text", {...place, ...HALO}, name)];
 }
 
 /* Where the chosen parameters are. */
@@ -161,7 +165,8 @@ function drawHead(theory) {
         + "stationary point, each lowest one polished by Newton's method in double precision; the error is its last step and "
         + "what rounding of the terms of F does; observables are rounded to six digits. Transitions: minima are followed from "
         + "one P to the next, and where their number, order or name changes, the change is enclosed by bisection; the error "
-        + `is the width of the bracket. A pair of transitions between two of the first ${theory.grids[2]} P can be missed.`);
+        + `is the width of the bracket. Between two of the first ${theory.grids[2]} P a pair of transitions is seen where a minimum moves unevenly; `
+        + "one between two states that are nowhere close to those at both P can be missed.");
 }
 
 function drawLandscape(theory, found) {
@@ -257,11 +262,18 @@ function computeHead(theory) {
     sayTransitions(theory);
     if (theory.variables.length > 1) drawLandscape(theory, minima(theory, pointOf(theory), theory.grids[0]));
     shows("transitions");
-    if (cache.rows.key !== whole) cache.rows = {key: whole, found: []};
+    if (cache.rows.key !== whole) cache.rows = {key: whole, found: [], ends: []};
     const next = () => {
         const rows = cache.rows.found;
         if (rows.length === LENGTHS.length) return shows("diagram");
         rows.push(along(LENGTHS[rows.length]).found);
+        const [before, after] = rows.slice(-2).map(row => row.filter(one => one.kind === "coexistence").length);
+        if (rows.length > 1 && before !== after && before + after === 1) {
+            const [without, having] = LENGTHS.slice(rows.length - 2, rows.length)[after ? "slice" : "reverse"]();
+            const {P} = rows.at(after ? -1 : -2).find(one => one.kind === "coexistence");
+            const end = endPoint(theory, L => parametersOf(theory, L), without, having, P, ...END);
+            if (end) cache.rows.ends.push(end);
+        }
         drawDiagram(theory);
         cache.timer = setTimeout(next);
     };
@@ -289,10 +301,15 @@ function drawDiagram(theory) {
     for (const {look, pieces} of curves.values()) {
         for (const piece of pieces) view.add(line(piece.map(({P, row}) => [view.x(P), view.y(LENGTHS[row])]), look));
     }
+    const ends = cache.rows.key === keyOf(theory, null) ? cache.rows.ends : [];
+    for (const {P, size} of ends) view.add(star(view.x(P), view.y(size), {fill: "var(--black)"}));
     cross(view, state.P, state.L);
-    key(view, [...curves].map(([text, {look}]) => [text, look]), 255, FRAME.bottom + 2 - 18*curves.size);
+    key(view, [...curves].map(([text, {look}]) => [text, look]), 215, FRAME.bottom + 2 - 18*curves.size);
     say("diagram-caption", "The phase diagram at these V, ridges and T: transitions in P and L. Dotted lines cross at the "
-        + "chosen P and L.");
+        + "chosen P and L." + ends.map(({P, error, size, sizeError}) => {
+            const [[p, off], [l, wide]] = [certain(P, error), certain(size, sizeError)];
+            return ` Star: critical end point, L = ${l} (error ${wide}), P = ${p} (error ${off}).`;
+        }).join(""));
 }
 
 // --- positional and semantic learning ---

@@ -123,7 +123,7 @@ def draw(table: Table) -> Figure:
             axes.set_ylim(-bound, bound)
             axes.set_title(f"published {source}, {branch}")
             finish(axes, table)
-            axes.set_ylabel("off by, %")
+            axes.set_ylabel("published over ours, less 1, in %")
             axes.legend(loc="lower right", ncols=4, fontsize=9, columnspacing=1)
     return figure
 

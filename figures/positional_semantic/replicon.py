@@ -28,6 +28,7 @@ def draw(table: Table) -> Figure:
     with sheet(1, 2, (11, 4.6)) as (figure, (left, right)):
         solution(left, table, "replicon", marker="o", markersize=4)
         left.axhline(1, color="0.6", linewidth=1)
+        left.annotate("unstable above", (0, 1), (4, 3), left.get_yaxis_transform(), "offset points", color="0.35")
         left.set_ylim(0, 1.15)
         left.set_ylabel("replicon: growth of a perturbation, smooth part")
         for branch, part in table.where(source="theory").groups("branch"):

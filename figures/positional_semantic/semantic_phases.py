@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 from sympy import Rational
 
 from derive.catalogue import find
 from derive.exact import parse_rational
-from figures.experiments import measured
+from figures.experiments import between
 from figures.plot import Plot, Work
-from figures.style import BLACK, BLUE, GREEN, VERMILION, logarithmic, sheet
+from figures.style import BLACK, BLUE, GREEN, GREY, VERMILION, legend_below, logarithmic, sheet
 from figures.table import Cell, Table, made
 from numerics.diagram import diagram
 from numerics.evolution_transitions import transitions
@@ -31,9 +32,11 @@ THEORY = "positional-semantic"
 _AXIS, _QUICK = "omega=1/10:1/2:5", "omega=3/10:3/10:1"
 _OVER, _NARROW = (Rational(7, 10), Rational(16, 5)), (Rational(11, 10), Rational(17, 10))
 _DIGITS = 4
-_OMEGAS = ("1/10", "3/10", "1/2")
+_OMEGAS = ("1/10", "1/5", "3/10", "2/5", "1/2")
 _ALPHAS = ("0.6", "0.9", "1.5", "2.2", "4")
-_SEEDS, _DIMENSION = 2, 300
+_SEEDS, _DIMENSION = 6, 1000
+_SAME = 1e-9
+"""Losses nearer than this are of one minimum, reached from both starts."""
 _NAN = float("nan")
 
 
@@ -66,13 +69,8 @@ def _experiments(work: Work) -> Iterator[tuple[Cell, ...]]:
     for omega in _OMEGAS:
         for alpha in _ALPHAS:
             values = {"omega": omega, "alpha": alpha}
-            ends = [
-                measured(THEORY, values, range(_SEEDS), work.say, d=_DIMENSION, start=start)["e"]
-                for start in ("semantic", "positional")
-            ]
-            gap = ends[0].mean - ends[1].mean
-            error = (sum((end.standard_error or 0.0) ** 2 for end in ends)) ** 0.5
-            yield "experiment", "", float(parse_rational(omega)), float(alpha), gap, error
+            gap = between(THEORY, values, range(_SEEDS), work.say, "e", ("semantic", "positional"), d=_DIMENSION)
+            yield "experiment", "", float(parse_rational(omega)), float(alpha), gap.value, gap.error
 
 
 _LOOKS = {
@@ -82,7 +80,8 @@ _LOOKS = {
 
 
 def draw(table: Table) -> Figure:
-    """Experiments are full where descent from the semantic start ends lower, open where it does not."""
+    """Experiments are full where descent from the semantic start ends lower, open where it ends higher, each by more than
+    two errors; else, or where both starts end in one minimum, they are crosses."""
     with sheet() as (figure, (axes,)):
         for name, curve in table.where(what="curve").groups("name"):
             look = next((look for kind, look in _LOOKS.items() if str(name).startswith(kind)), None)
@@ -92,10 +91,11 @@ def draw(table: Table) -> Figure:
                 axes.plot(curve["alpha"], curve["omega"], marker=marker, linestyle=line, color=colour, label=label)
         seen = table.where(what="experiment")
         if seen.rows:
-            semantic = seen["gap"] < 0
-            for lower, marker, colour, inside, name in (
-                (semantic, "^", VERMILION, VERMILION, "descent: semantic minimum lower"),
-                (~semantic, "o", BLUE, "white", "descent: positional minimum lower"),
+            errors = np.where(abs(seen["gap"]) > _SAME, seen["gap"] / seen["error"], 0)
+            for those, marker, colour, inside, name in (
+                (errors < -2, "^", VERMILION, VERMILION, "descent: semantic minimum lower"),
+                (errors > 2, "o", BLUE, "white", "descent: positional minimum lower"),
+                (abs(errors) <= 2, "x", GREY, GREY, "descent: equal to two errors, or one minimum"),
             ):
                 style: dict[str, Any] = {
                     "color": colour,
@@ -103,16 +103,16 @@ def draw(table: Table) -> Figure:
                     "linestyle": "none",
                     "markersize": 7,
                 }
-                axes.plot(seen["alpha"][lower], seen["omega"][lower], marker, label=name, **style)
-        axes.set_xlim(0.4, 15)
+                axes.plot(seen["alpha"][those], seen["omega"][those], marker, label=name, **style)
+        axes.set_xlim(0.5, 5)
         logarithmic(axes.xaxis)
-        axes.set_ylim(0.06, 0.68)
+        axes.set_ylim(0.06, 0.54)
         axes.set_xlabel(r"training samples per dimension $\alpha = n/d$")
         axes.set_ylabel(r"share of the fixed matrix in the teacher $\omega$")
         axes.set_title("Positional and semantic learning")
-        axes.legend(loc="upper center", ncols=2)
-        axes.text(0.47, 0.53, "positional", color="0.35", style="italic")
-        axes.text(5.5, 0.13, "semantic", color="0.35", style="italic")
+        legend_below(figure, axes, 2)
+        for x, y, name in ((0.17, 0.8, "positional"), (0.87, 0.2, "semantic")):
+            axes.text(x, y, name, transform=axes.transAxes, ha="center", color="0.35", style="italic")
     return figure
 
 
@@ -128,7 +128,7 @@ def shown(name: str) -> bool:
 PLOT = Plot(
     "semantic-phases",
     "Where the semantic solution takes over from the positional one (alpha_c) and beats the linear baseline (alpha_l), in the"
-    " number alpha of samples per dimension and the share omega of the fixed matrix; marks: gradient descent at d = 300.",
+    " number alpha of samples per dimension and the share omega of the fixed matrix; marks: gradient descent at d = 1000.",
     ("what", "name", "omega", "alpha", "gap", "error"),
     compute,
     draw,

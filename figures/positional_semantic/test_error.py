@@ -28,7 +28,8 @@ def draw(table: Table) -> Figure:
             alpha, lowest, "-", color="0.8", linewidth=8, solid_capstyle="round", label="global minimum", zorder=0
         )
         solution(axes, table, "eps_g")
-        axes.plot(theory["alpha"], theory["eps_lin"], "-.", color=GREEN, label="linear positional baseline")
+        baseline = dict(sorted(zip(theory["alpha"], theory["eps_lin"], strict=True)))  # of both branches the same
+        axes.plot([*baseline], [*baseline.values()], "-.", color=GREEN, label="linear positional baseline")
         points(axes, table, "eps_g")
         seen = table.where(source="descent", branch="semantic")
         axes.plot(seen["alpha"], seen["eps_lin"], "x", color=GREEN, label="linear map that is trained")

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from figures.plot import Plot
 from figures.positional_semantic.along_alpha import COLUMNS, along_alpha, finish
-from figures.style import BLACK, VERMILION, sheet
+from figures.style import BLACK, VERMILION, legend_below, sheet
 from figures.table import Table
 
 __all__ = ["PLOT"]
@@ -36,7 +36,7 @@ def draw(table: Table) -> Figure:
         axes.set_ylabel(r"training losses $e_{\mathrm{semantic}} - e_{\mathrm{positional}}$, per $d$")
         axes.set_title(r"Which solution is the global minimum, $\omega = 0.3$", pad=22)
         finish(axes, table)
-        axes.legend(loc="lower left")
+        legend_below(figure, axes, 2)
         axes.text(0.99, 0.97, "positional lower", transform=axes.transAxes, ha="right", va="top", color="0.35")
         axes.text(0.99, 0.88, "semantic lower", transform=axes.transAxes, ha="right", va="top", color="0.35")
     return figure

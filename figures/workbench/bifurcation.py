@@ -16,11 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from derive.action import EffectiveAction, Setup
-from figures.branches import Line, evaluated, lines
+from figures import style
+from figures.branches import Line, evaluated
 from figures.plot import Plot, Work
 from figures.style import CYCLE, sheet
 from figures.table import Cell, Table, made
-from figures.workbench.request import latex_name, requested
+from figures.workbench.request import branches, latex_name, requested, titled
 
 __all__ = ["PLOT", "legend", "strokes"]
 
@@ -32,7 +33,7 @@ def compute(work: Work) -> Table:
     request = requested(work, _DEFAULT, {})
     problem = request.problem
     setup = problem.setup(request.parameters)
-    found = [image for line in lines(problem, setup, request.over, work.say) for image in _images(problem, setup, line)]
+    found = [image for line in branches(request, work) for image in _images(problem, setup, line)]
     names = [
         symbol.name for symbol in (problem.variables if isinstance(problem, EffectiveAction) else problem.overlaps)
     ]
@@ -74,7 +75,7 @@ def draw(table: Table) -> Figure:
             strokes(axes, table.where(quantity=name))
             axes.set_xlabel(table.about["x"])
             axes.set_ylabel(f"order parameter ${latex_name(name)}$")
-        panels[0].set_title(f"{table.about['theory']}: {table.about['parameters']}")
+        panels[0].set_title(titled(table, 75))
         legend(figure, table)
     return figure
 
@@ -95,9 +96,7 @@ def legend(figure: Figure, table: Table) -> None:
     """The colours of the phases, and what the strokes mean."""
     phases = dict.fromkeys(str(line).partition(" ")[2] for line in table.distinct("line"))
     colours = [Line2D([], [], color=look[0], label=phase) for look, phase in zip(CYCLE, phases, strict=False)]
-    widths = {"lowest": ("-", 3.2), "metastable": ("-", 1.3), "unstable": (":", 1.3)}
-    lines = [Line2D([], [], color="0.45", ls=line, lw=width, label=name) for name, (line, width) in widths.items()]
-    figure.legend(handles=[*colours, *lines], loc="outside lower center", ncols=6, fontsize=9)
+    figure.legend(handles=[*colours, *style.strokes()], loc="outside lower center", ncols=6, fontsize=9)
 
 
 PLOT = Plot(

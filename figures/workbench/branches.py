@@ -13,12 +13,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from derive.state_evolution import StateEvolution
-from figures.branches import Line, lines
+from figures.branches import Line
 from figures.plot import Plot, Work
 from figures.style import sheet
 from figures.table import Cell, Table, made
 from figures.workbench.bifurcation import legend, strokes
-from figures.workbench.request import requested
+from figures.workbench.request import branches, requested, titled
 
 __all__ = ["PLOT"]
 
@@ -29,10 +29,9 @@ _VALUES = {"L": "32", "V": "8"}
 def compute(work: Work) -> Table:
     """The level of every line, and its excess over the lowest stable one."""
     request = requested(work, _DEFAULT, _VALUES)
-    found = lines(request.problem, request.problem.setup(request.parameters), request.over, work.say)
     return made(
         PLOT.columns,
-        _rows(found),
+        _rows(branches(request, work)),
         [request.theory],
         theory=request.title,
         parameters=request.text,
@@ -64,7 +63,7 @@ def draw(table: Table) -> Figure:
             strokes(axes, table.where(quantity=quantity))
             axes.set_xlabel(table.about["x"])
             axes.set_ylabel(label)
-        panels[0].set_title(f"{table.about['theory']}: {table.about['parameters']}")
+        panels[0].set_title(titled(table, 120))
         legend(figure, table)
     return figure
 

@@ -9,8 +9,10 @@ r"""The phase diagram of any theory: its transitions in two parameters.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby, pairwise
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mpmath import mpf
 
@@ -19,7 +21,7 @@ from derive.state_evolution import StateEvolution
 from figures.plot import Plot, Work
 from figures.style import CYCLE, logarithmic, sheet
 from figures.table import Cell, Table, made
-from figures.workbench.request import Request, requested
+from figures.workbench.request import Request, requested, titled
 from numerics import diagram as room
 from numerics import evolution_transitions, transitions
 from numerics.scan import Axis, parse_axis
@@ -27,8 +29,10 @@ from numerics.store import Store, StoreError
 
 __all__ = ["PLOT"]
 
-_DEFAULT = {"theory": "classical/landau-6", "x": "a=1/100:3/2", "y": "b=-2:-1/4:8"}
+_DEFAULT = {"theory": "classical/landau-6", "x": "a=-1/2:1", "y": "b=-2:1:13"}
 _NAN = float("nan")
+_METASTABLE = "metastable"
+"""In the place of the order, of a special point above which another state lies lower."""
 
 
 def compute(work: Work) -> Table:
@@ -66,7 +70,15 @@ def _rows(request: Request, axis: Axis, digits: int, store: Store | None, work: 
     for meeting in found.meetings:
         name = " and ".join(meeting.curves)
         x, y = meeting.x, meeting.y
-        yield "meeting", name, "", float(x), float(y), float(mpf(x.bound)), float(mpf(y.bound))
+        yield (
+            meeting.kind,
+            name,
+            "" if meeting.stable else _METASTABLE,
+            float(x),
+            float(y),
+            float(mpf(x.bound)),
+            float(mpf(y.bound)),
+        )
 
 
 def _opened(work: Work) -> Store:
@@ -87,17 +99,20 @@ def _of(store: Store, work: Work) -> Work:
 
 
 def draw(table: Table) -> Figure:
-    """First-order and second-order lines are drawn through, all others dashed; meetings are marked."""
+    """Drawn through where a transition has an order, dashed where a state only loses its stability; special points are
+    marked, open where another state lies lower."""
+    special = Table(table.columns, tuple(row for row in table.rows if row[0] != "curve"))
     with sheet() as (figure, (axes,)):
         for look, (name, curve) in zip(CYCLE * 8, table.where(what="curve").groups("name"), strict=False):
-            colour, line, marker = look
-            line = "-" if any(curve.distinct("order")) else line
-            axes.plot(curve["x"], curve["y"], line, marker=marker, markersize=4.5, color=colour, label=str(name))
-        meeting = table.where(what="meeting")
-        if meeting.rows:
-            axes.plot(
-                meeting["x"], meeting["y"], "*", color="black", markersize=14, label="meeting or tricritical point"
+            _stroke(
+                axes, str(name), [*curve.rows, *(row for row in special.rows if name in row[1].split(" and "))], look
             )
+        for marker, (kind, points) in zip("*Phd^vX<", special.groups("what"), strict=False):
+            for inside, part in (("black", points.where(order="")), ("white", points.where(order=_METASTABLE))):
+                if part.rows:
+                    label = _label(str(kind)) + (", metastable" if inside == "white" else "")
+                    style = {"color": "black", "markerfacecolor": inside, "markersize": 12, "zorder": 3}
+                    axes.plot(part["x"], part["y"], marker, label=label, **style)
         axes.set_xlabel(table.about["x"])
         axes.set_ylabel(table.about["y"])
         if table.about["logarithmic"] == "True":
@@ -105,9 +120,29 @@ def draw(table: Table) -> Figure:
         spread = table["x"]
         if min(spread) > 0 and max(spread) > 30 * min(spread):
             logarithmic(axes.xaxis)
-        axes.set_title(f"Transitions of {table.about['theory']}")
+        axes.set_title(titled(table, 75))
         figure.legend(loc="outside lower center", ncols=2, fontsize=9)
     return figure
+
+
+def _label(kind: str) -> str:
+    words = kind.replace("-", " ")
+    return words if words.endswith(("point", "end", "cusp", "meeting")) else f"{words} point"
+
+
+def _stroke(axes: Axes, name: str, rows: list[tuple[Cell, ...]], look: tuple[str, str, str]) -> None:
+    """A curve in pieces, drawn through and dashed."""
+    colour, line, marker = look
+    rows.sort(key=lambda row: float(row[4]))
+    dashed = "--" if line == "-" else line
+    ends = [row[2] == "second" or (row[2] == "first" and not name.startswith("instability")) for row in rows]
+    through = [one or other for one, other in pairwise(ends)] or ends  # of a special point the other end decides
+    label, begin = name, 0
+    for solid, run in groupby(through):
+        end = begin + len(list(run))
+        x, y = ([float(row[place]) for row in rows[begin : end + 1]] for place in (3, 4))
+        axes.plot(x, y, "-" if solid else dashed, color=colour, marker=marker, markersize=4.5, label=label)
+        label, begin = "_", end
 
 
 PLOT = Plot(

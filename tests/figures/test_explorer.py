@@ -6,6 +6,7 @@ from functools import cache
 
 import mpmath
 import pytest
+from sympy import Rational
 
 import spinodal
 from derive.catalogue import find
@@ -181,7 +182,8 @@ def test_minima_are_those_of_the_solver(opened, theory, values):
         ("copy-head/softmax", {}),
         ("copy-head/softmax", {"L": "64", "T": "0.01"}),
         ("copy-head/softmax", {"L": "14"}),
-        ("copy-head/linear", {"L": "256"}),
+        pytest.param("copy-head/linear", {"L": "256"}, marks=pytest.mark.slow),
+        pytest.param("copy-head/linear", {"L": "720"}, marks=pytest.mark.slow),
         pytest.param("copy-head/linear", {"L": "12"}, marks=pytest.mark.slow),
         pytest.param("copy-head/linear", {"L": "1000"}, marks=pytest.mark.slow),
     ],
@@ -196,6 +198,38 @@ def test_transitions_are_those_of_the_solver(opened, theory, values):
         assert abs(mpmath.mpf(row["P"]) - value) <= float(row["P error"]) <= 1e-6 * value
 
 
+@pytest.mark.parametrize("length", ["55/4", "69/5"])
+def test_transitions_within_one_step_are_seen(opened, length):
+    """Just above the critical end point, L = 13.7415, all three lie within one step in P."""
+    exact = [entry for entry in known("copy-head/softmax", L=length) if not entry.at]
+    browser = opened()
+    found = browser.run(
+        "const theory = HEADS['copy-head/softmax'], at = parametersOf(theory, arguments[0]), [, along, rungs] = theory.grids;"
+        "return transitions(theory, at, theory.reach(...at), rungs, along).found.map(({kind, P, error}) => [kind, P, error])",
+        float(Rational(length)),
+    )
+    assert (
+        [kind for kind, *_ in found] == [entry.kind.value for entry in exact] == ["spinodal", "coexistence", "spinodal"]
+    )
+    for (_, P, error), entry in zip(found, exact, strict=True):
+        assert abs(P - entry.value.value) <= error
+    step = browser.run(
+        "const [a, b] = HEADS['copy-head/softmax'].reach(...arguments[0]); return (b/a)**0.01", [14, 8, 1, 1, 0]
+    )
+    assert found[2][1] / found[0][1] < step
+
+
+@pytest.mark.parametrize("attention", ["softmax", "linear"])
+def test_the_critical_end_point_is_marked(opened, attention):
+    (end,) = read(DATA / "copy-phases.csv").where(attention=attention, curve="critical-end-point").rows
+    browser = opened(f"theory=copy-head/{attention}&V=8", "diagram")
+    (found,) = browser.run("return cache.rows.ends")
+    assert abs(found["size"] - end[2]) <= found["sizeError"] <= 2e-3 * end[2]
+    assert abs(found["P"] - end[3]) <= found["error"] <= 3e-3 * end[3]
+    caption = browser.run("return document.getElementById('diagram-caption').textContent")
+    assert "critical end point" in caption
+
+
 def test_where_nothing_jumps_no_transition_is_listed(opened):
     browser = opened("L=13", "transitions")
     assert rows(browser, "transitions") == []
@@ -206,7 +240,7 @@ def test_the_lines_follow_the_parameters(opened):
     before = [line.get_attribute("d") for line in browser.all("#diagram [clip-path] path")]
     typed(browser, "diagram", gamma_g=4)
     after = [line.get_attribute("d") for line in browser.all("#diagram [clip-path] path")]
-    assert len(before) == len(after) == 5
+    assert len(before) == len(after) == 6  # three lines, their end, and the cross
     assert before[0] != after[0]
 
 

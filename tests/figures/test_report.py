@@ -104,6 +104,26 @@ def test_chapters_come_from_the_modules(linear):
     assert "Not computed for this page" in page.text
 
 
+def test_a_state_evolution_has_its_pictures(tmp_path):
+    """Its solutions around the transitions, also quickly; nobody asked for proofs, so that there are none is no failure."""
+    page = is_whole(written(tmp_path, "classical/phase-retrieval").read_text(encoding="utf-8"))
+    assert {"figure-bifurcation", "figure-branches"} <= page.anchors
+    assert page.tags.count("img") == 2
+    assert "1.128" in page.text
+    assert "not proven" not in page.text
+
+
+@pytest.mark.slow
+def test_averages_over_one_variable_are_certified(tmp_path):
+    out = tmp_path / "report.html"
+    for name, proven in (("sherrington-kirkpatrick", True), ("binary-perceptron", False)):
+        outcome = CliRunner().invoke(cli, ["report", f"classical/{name}", "--out", str(out), "--quiet"])
+        assert outcome.exit_code == 0, outcome.output
+        text = out.read_text(encoding="utf-8")
+        assert (">yes<" in text) == ("Certificate, to be verified" in text) == proven
+        assert ("Nothing is proven" in text) != proven
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["copy-head/softmax", "copy-head/softmax-relaxed", "copy-head/linear"])
 def test_every_head_has_its_page(name, tmp_path):
@@ -211,6 +231,24 @@ def test_a_browser_shows_the_page(opened):
     assert min(widths) > 0
     # The page itself does not scroll sideways; wide formulas do, by themselves.
     assert opened.run("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_formulas_fit_on_paper(opened):
+    """On A4 with margins of a centimetre: 718 pixels."""
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    size = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    opened.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        wide = opened.run(
+            "for (const e of document.querySelectorAll('details')) e.open = true;"
+            "const right = e => Math.max(...[e, ...e.querySelectorAll('*')].map(x => x.getBoundingClientRect().right));"
+            "return [...document.querySelectorAll('math')].map(e => [right(e), e.textContent.slice(0, 60)])"
+            ".filter(([edge]) => edge > 719)"
+        )
+    finally:
+        opened.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert wide == []
 
 
 def test_the_contents_navigate(opened):
