@@ -56,6 +56,8 @@ __all__ = ["NOT_SMOOTH", "Removable", "Zero", "removable"]
 
 _ORDERS = 6  # of the zero of a denominator
 _LARGEST_SIZE = 200  # of a quotient that is differentiated
+_LARGEST_NUMERATOR = 2000  # operations of what is differentiated, over one denominator
+_LARGEST_STRAIGHT = 40  # operations of one whose zero is a line, along which it is multiplied out
 NOT_SMOOTH = (Abs, sign, Heaviside, Piecewise, MinMaxBase, Largest)
 _TERMS, _FEWEST = 24, 4  # of a series: asked for, and to be of use
 _BITS = 52  # of float64
@@ -67,6 +69,10 @@ class Zero:
     """Where ``variable``, a symbol or a whole denominator, is zero, and with it a denominator."""
 
     variable: Expr
+
+    @property
+    def straight(self) -> bool:
+        return _straight(self.variable) is not None
 
     def isolated(self, quotient: Expr) -> tuple[Expr, Symbol, dict[Basic, Expr]]:
         """``quotient`` as a function of a symbol that stands for the variable, and symbols for what branches without it."""
@@ -142,7 +148,8 @@ def removable(node: Expr, facts: Facts, known: tuple[Zero, ...] = ()) -> Removab
         quotient = _bare(node if len(polar) == len(terms) else Add(*polar), zero)
         factor, inner = quotient.as_independent(*zero.variable.free_symbols, as_Add=False)
         factor, quotient = (S.One, quotient) if factor.free_symbols & inner.free_symbols else (factor, inner)
-        limit = None if facts.size(quotient) > _LARGEST_SIZE else _limit(quotient, zero)
+        large = facts.size(quotient) > _LARGEST_SIZE or (zero.straight and quotient.count_ops() > _LARGEST_STRAIGHT)
+        limit = None if large else _limit(quotient, zero)
         if limit is not None:
             return Removable(zero, *limit, factor, quotient, Add(*(term for term in terms if term not in polar)))
     return None
@@ -217,6 +224,8 @@ def _limit(quotient: Expr, zero: Zero) -> tuple[int, Expr] | None:
         return None
     above, below = _over_one_denominator(expand_mul(quotient))
     for order in range(_ORDERS + 1):
+        if above.count_ops() > _LARGEST_NUMERATOR:
+            return None
         top, bottom = (expand(part.subs(variable, 0)) for part in (above, below))
         if not vanishes(bottom):
             value = top / bottom
