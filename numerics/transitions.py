@@ -181,8 +181,8 @@ def _checked(atlas: Atlas) -> list[str]:
         )
     if atlas.unbounded:
         notes.append(
-            f"the slope could not be bounded everywhere between the bounds of {atlas.landscape.variables[0]}: where the "
-            "action jumps or has a pole, minima are compared across it as they are"
+            f"the slope could not be bounded everywhere between the bounds of {atlas.landscape.variables[0]}: there may be "
+            "minima that were not found, and where the action jumps or has a pole, those found are compared across it"
         )
     if not atlas.isolated:
         notes.append(
