@@ -80,16 +80,20 @@ def test_reference_values(heads, name, length, attribute, value):
     assert digits < 40
 
 
-def test_agrees_with_the_transition_engine(heads):
-    for name, kind in (("P*", "coexistence"), ("P_x", "crossover"), ("P_pool", "instability")):
-        action, series = heads[name]
-        ours = ladder(action, series, {"V": 5}, upto=Integer(50), digits=25).rungs[-1].value
-        entries = transitions(action, action.setup({"V": 5, "L": 50}), digits=25)
-        theirs = [
-            entry.value for entry in entries if entry.kind == kind and (entry.observable or "") == series.observable
-        ]
-        with mpmath.workdps(40):
-            assert [abs(number(ours) / number(other) - 1) < mpmath.mpf(10) ** -23 for other in theirs] == [True]
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("P*", "coexistence"),
+        *(pytest.param(*row, marks=pytest.mark.slow) for row in (("P_x", "crossover"), ("P_pool", "instability"))),
+    ],
+)
+def test_agrees_with_the_transition_engine(heads, name, kind):
+    action, series = heads[name]
+    ours = ladder(action, series, {"V": 5}, upto=Integer(50), digits=25).rungs[-1].value
+    entries = transitions(action, action.setup({"V": 5, "L": 50}), digits=25)
+    theirs = [entry.value for entry in entries if entry.kind == kind and (entry.observable or "") == series.observable]
+    with mpmath.workdps(40):
+        assert [abs(number(ours) / number(other) - 1) < mpmath.mpf(10) ** -23 for other in theirs] == [True]
 
 
 def test_other_parameters(heads):

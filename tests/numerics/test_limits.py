@@ -154,10 +154,8 @@ def test_exponentially_small_corrections() -> None:
     assert abs(found.rungs[-1].explained.value - 1) < mpf("1e-20")
 
 
-@pytest.mark.parametrize(
-    ("quantity", "name", "order"),
-    [("instability", "P_pool", 3), pytest.param("copy_weight", "P_x", 3, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("quantity", "name", "order"), [("instability", "P_pool", 3), ("copy_weight", "P_x", 3)])
 def test_the_linear_head_has_its_laws(quantity: str, name: str, order: int) -> None:
     ones = {symbol.symbol: Integer(8 if symbol.name == "V" else 1) for symbol in linear.action().parameters}
     law = next(one for one in linear.asymptotics() if one.name == name)

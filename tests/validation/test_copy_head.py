@@ -83,7 +83,14 @@ def test_crossover(length, ratio):
 
 
 @pytest.mark.parametrize(
-    ("length", "symbols", "value"), [(24, 4, "404.227"), (32, 8, "713.895"), (64, 8, "1910.51"), (256, 8, "14069.0")]
+    ("length", "symbols", "value"),
+    [
+        (32, 8, "713.895"),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in ((24, 4, "404.227"), (64, 8, "1910.51"), (256, 8, "14069.0"))
+        ),
+    ],
 )
 def test_anti_copy_spinodal(length, symbols, value):
     """The source is another one: the smallest P at which a simplex search in double precision, following the minimum down
